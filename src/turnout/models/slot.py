@@ -165,6 +165,11 @@ class Slots(Struct, frozen=True):
             name = STAND_INS[name]
         return self.slots[name]
 
+    def answering(self, name: str) -> Slot | None:
+        """Who answers for a route that names this slot: with nothing configured, the demonstration model."""
+        found = self.find(name)
+        return make_slot(name, SlotFile("demo/demo")) if found is None and self.demo else found
+
     def all_by_id(self, ident: str) -> list[Slot]:
         """The slots a client names as `provider/model`, in the order they are configured in."""
         if "/" not in ident:  # `auto` and the tiers, as nearly everybody asks

@@ -33,6 +33,8 @@ from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
 from turnout.store.row import digest
 
+# The model that leaves the choice to the profile, and what stands before a route in the list of models.
+AUTO, PREFIX = "auto", "turnout/"
 # Providers keep a cached prompt for five minutes after its last use.
 CACHED_S = 300.0
 # The shortest prompt providers cache.
@@ -156,7 +158,7 @@ class ModelChoice:
         if pin is not None and caller.ceiling is not None and self._is_above(pin.route):
             pin = None  # another key of the tenant's began it
         tenant, turns = caller.tenant or None, request.turns
-        query = Query(turns=turns, declared=request.model, tenant=tenant, session=session, ceiling=caller.ceiling)
+        query = Query(turns=turns, declared=self._declared(), tenant=tenant, session=session, ceiling=caller.ceiling)
         if "/" in request.model and (named := self.slots.all_by_id(request.model)):  # `auto` and the tiers have none
             caller.budget.check()
             return self._passed_through(replace(query, declared=None), named)
@@ -212,9 +214,10 @@ class ModelChoice:
         seen: set[Endpoint] = set()
         for name in chain:
             wanted = profile.policies[name].model or name.lower()
-            slot = slots.slots.get(wanted) or slots.find(wanted)
+            slot = slots.slots.get(wanted) or slots.answering(wanted)
             if slot is None:
-                skipped.append(Reason("slot.missing", f"{wanted}: no such slot is configured"))
+                said = f"{wanted}: no such slot is configured (turnout models set {wanted} PROVIDER/MODEL)"
+                skipped.append(Reason("slot.missing", said))
                 continue
             if slot.endpoint in seen:
                 continue
@@ -254,9 +257,19 @@ class ModelChoice:
 
     def _is_forced(self) -> bool:
         """Whether the client names a tier: looked up without asking a model."""
-        if self.request.model.strip().casefold() in self.profile.undeclared:
+        declared = self._declared()
+        if declared is None or declared.strip().casefold() in self.profile.undeclared:
             return False
-        return self.router.route_sync(Query(declared=self.request.model)).outcome[0] == "D"
+        return self.router.route_sync(Query(declared=declared)).outcome[0] == "D"
+
+    def _declared(self) -> str | None:
+        """The route that the client names as its model; `auto` leaves it to the profile."""
+        model = self.request.model
+        if model.strip().casefold() == AUTO:
+            return None
+        # As the list of models has it, whatever the profile takes besides.
+        named = model.removeprefix(PREFIX)
+        return named if named != model and named in map(str.lower, self.profile.routes) else model
 
     def _route_of(self, slot: Slot) -> str | None:
         """The tier a slot serves."""
