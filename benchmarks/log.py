@@ -493,7 +493,7 @@ class Bench:
                 target = f"{case.profile}, full text, batched: logging adds under {ADDED_US:g} µs (p50, busy loop)"
                 checks.append(Check(target, f"{hot.added(50):.1f} µs", hot.added(50) < ADDED_US))
         note = (
-            f"Prompts of {TOKENS} tokens unless told. A decision alone and a logged one in turn: {self.plan.rounds} "
+            f"Prompts of {TOKENS} tokens by default. A decision alone and a logged one in turn: {self.plan.rounds} "
             f"rounds of {self.plan.busy:,} calls in a busy loop, then {self.plan.paced:,} calls at {PACE} a second, "
             "where caches are cold whenever a call begins. Added: the percentile of the logged ones less that of the "
             "others, which share the core with the writing thread."
@@ -663,7 +663,7 @@ class Bench:
                 "log, the last 20": lambda: list(islice(records.decisions(), 20)),
                 "log of one profile, the last 20": lambda: list(islice(records.decisions(profile=MAIN), 20)),
                 "log of one outcome that is rare": lambda: list(records.decisions(outcome="N?")),
-                "log of a word nobody used": lambda: list(records.decisions(contains="xylophone")),
+                "log of a word that is in no row": lambda: list(records.decisions(contains="xylophone")),
                 "every label, for an export": lambda: deque(records.labels(), 0),
             }
             return {name: median(elapsed_ms(ask) for _ in range(5)) for name, ask in asks.items()}
