@@ -238,7 +238,7 @@ def test_an_error_in_the_stream_is_what_the_clients_expect() -> None:
 
 
 def test_the_clients_retry_as_they_do() -> None:
-    """Two retries unless told otherwise, after what `retry-after-ms` says; the third answer is the answer."""
+    """Two retries by default, after what `retry-after-ms` says; the third answer is the answer."""
     soon = Reply(status=503, headers={"retry-after-ms": "1"})
     with (
         ScriptedProvider.in_thread(script=[soon, soon, Reply("At last.")]) as provider,

@@ -92,7 +92,7 @@ class World:
 
 
 def slot(name: str, provider: ScriptedProvider | str, price: float = 1.0, more: str = "") -> str:
-    """A slot's table. Each tier is its own provider, dearer than the one below."""
+    """A slot's table. Each tier is its own provider, more expensive than the one below."""
     url = provider if isinstance(provider, str) else provider.base_url
     prices = f"{{ input_usd = {price}, output_usd = {price * 5}, cached_input_usd = {price / 10} }}"
     told = more if "wires" in more else f"wires = {WIRES}\n{more}"

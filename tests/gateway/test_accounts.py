@@ -56,7 +56,7 @@ def test_usage_is_the_providers(tmp_path: Path, wire: Wire) -> None:
                 assert (case.id, happened.input_tokens, happened.output_tokens) == (case.id, *case.tokens)
                 assert happened.cost_usd == pytest.approx(case.cost)
                 assert "estimated_tokens" not in happened.extra
-                # The dearest slot of the profile is the reasoning one: four times as dear.
+                # The most expensive slot of the profile is the reasoning one: four times the price.
                 assert happened.baseline_usd == pytest.approx(4 * case.cost)
                 assert (happened.classifier_usd, happened.fallback, happened.attempts) == (None, None, 1)
                 assert happened.elapsed_ms is not None
@@ -82,7 +82,7 @@ def test_without_the_providers_count_it_is_estimated_and_said_to_be(tmp_path: Pa
     asyncio.run(scenario())
 
 
-def test_the_baseline_is_the_dearest_slot_wherever_it_is(tmp_path: Path) -> None:
+def test_the_baseline_is_the_most_expensive_slot_wherever_it_is(tmp_path: Path) -> None:
     async def scenario() -> None:
         more = {"simple": {"prices": Prices(100.0, 100.0)}, "reasoning": {"prices": None}}
         async with bench_of(tmp_path, **more) as bench:

@@ -1,4 +1,4 @@
-"""`gain.v1`: the cheapest route that no dearer one beats by what it costs, and why; without a model it passes."""
+"""`gain.v1`: the cheapest route no more expensive one beats by what it costs, and why; without a model it passes."""
 
 import hashlib
 import io

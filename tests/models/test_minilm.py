@@ -485,7 +485,7 @@ assert "onnx" not in sys.modules, "only building needs it"
 
 
 def test_it_is_offline_quiet_and_on_one_thread(folder: Path, tmp_path: Path) -> None:
-    """onnxruntime reports home unless told not to, from a thread of its own and through a cache: neither is there."""
+    """onnxruntime reports home by default, from a thread of its own and through a cache: neither is there."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     environment.pop("ORT_DISABLE_TELEMETRY", None)
