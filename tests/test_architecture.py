@@ -18,7 +18,7 @@ import turnout
 
 SOURCE = Path(turnout.__file__).parent
 LONGEST = 600
-MEDIAN = 200
+MEDIAN = 160
 
 # What each room may import of ours. `turnout` is the package itself, whose names come from core and config; what
 # loads a profile comes from runtime, when it is called.
@@ -333,7 +333,7 @@ def test_the_house(rule: Rule) -> None:
 
 def test_files_are_short_in_the_middle_too() -> None:
     lengths = [len(file.source.splitlines()) for file in files()]
-    assert statistics.median(lengths) < MEDIAN
+    assert statistics.median(lengths) <= MEDIAN
 
 
 def classes_of(file: File) -> list[str]:
