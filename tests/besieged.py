@@ -15,11 +15,12 @@ import pytest
 
 from serving import Served, serving
 from toml_router import ASKING
+from turnout.runtime.pepper import read_pepper
 from turnout.store import Store
 from turnout.store.keys import Key
 from turnout.testing import ScriptedProvider
 from turnout.web.auth import digest
-from turnout.web.key import new_credential, read_pepper, spell
+from turnout.web.key import new_credential, spell
 
 PEPPER = "a-pepper-for-tests-only"
 TIERS = ("simple", "medium", "complex", "reasoning")

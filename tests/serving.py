@@ -14,12 +14,12 @@ import uvicorn
 from msgspec.structs import replace
 
 from turnout.apps.gateway.app import Gateway, GatewayApp
+from turnout.config.server import ServerSettings, server_settings
 from turnout.runtime.runtime import Runtime
 from turnout.store import Store, open_store
 from turnout.web.app import Application
 from turnout.web.serve import serve
 from turnout.web.server import Server
-from turnout.web.settings import ServerSettings, server_settings
 
 
 class Served(NamedTuple):

@@ -53,6 +53,7 @@ from turnout.cli.app import build
 from turnout.config.cases import Case, read_cases
 from turnout.config.load import shipped, shipped_file
 from turnout.config.model import AdjustHead, LayerHead, ProfileFile
+from turnout.config.server import ServerSettings
 from turnout.config.settings import StoreSettings
 from turnout.core import registry
 from turnout.core.decision import DecisionForm, Ended, StepForm, VerdictForm
@@ -63,7 +64,6 @@ from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Prices, SlotFile
 from turnout.net.circuit import BreakerSettings, RetryBudget
 from turnout.web.auth import SCOPES
 from turnout.web.metrics import Metrics
-from turnout.web.settings import ServerSettings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -9,14 +9,15 @@ from pathlib import Path
 import uvloop
 from msgspec.structs import replace
 
+from turnout.config.server import server_settings
+from turnout.runtime.pepper import read_pepper
 from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 from turnout.store.keys import Key
 from turnout.web.auth import digest
-from turnout.web.key import new_credential, read_pepper, spell
+from turnout.web.key import new_credential, spell
 from turnout.web.serve import serve
 from turnout.web.server import Server
-from turnout.web.settings import server_settings
 
 PORT, CONFIG, DATABASE, KEY_FILE = sys.argv[1:]
 

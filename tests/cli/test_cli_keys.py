@@ -10,9 +10,9 @@ import pytest
 
 import turnout
 from surroundings import clear_surroundings
+from turnout.runtime.pepper import read_pepper
 from turnout.store import open_store
 from turnout.web.auth import digest, read_credential
-from turnout.web.key import read_pepper
 
 Run = Callable[..., Any]
 

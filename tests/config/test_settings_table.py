@@ -8,9 +8,9 @@ from typing import Annotated, NamedTuple
 import pytest
 from msgspec import Meta, Struct
 
+from turnout.config.server import ServerSettings, server_settings
 from turnout.config.settings import read_settings
 from turnout.core.errors import ConfigError
-from turnout.web.settings import ServerSettings, server_settings
 
 
 class Lamp(Struct, frozen=True, forbid_unknown_fields=True):

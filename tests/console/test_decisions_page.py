@@ -23,9 +23,9 @@ from turnout.console import decisions, live
 from turnout.console.console import Console
 from turnout.console.decisions import DecisionPages, read_filter
 from turnout.console.live import LiveTail, Viewer, write_event
+from turnout.console.session import COOKIE
 from turnout.core.errors import Refused, StoreUnavailable
 from turnout.store.follow import Follower
-from turnout.web.session import COOKIE
 
 NASTY = 'Prove <script>alert(1)</script> "quoted" \'--><img src=x onerror=alert(2)> {{ 7*7 }} & step by step'
 PART = {"hx-request": "true", "hx-target": "list"}

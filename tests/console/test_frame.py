@@ -13,7 +13,7 @@ from besieged import Got, call, forget, id_of, make_key
 from console.conftest import OWN
 from serving import Served
 from turnout.console.page import static_url
-from turnout.web.session import COOKIE, IDLE_S, SESSION_S, begin_session, cookie_value, read_session
+from turnout.console.session import COOKIE, IDLE_S, SESSION_S, begin_session, cookie_value, read_session
 
 PEPPER = b"a-pepper-for-tests-only"
 FORM = {"content-type": "application/x-www-form-urlencoded"}

@@ -12,9 +12,9 @@ from besieged import call, forget, make_key
 from console.conftest import OWN
 from serving import serving
 from surroundings import clear_surroundings
+from turnout.config.server import ServerSettings
 from turnout.console.console import Console
 from turnout.web.auth import Guard
-from turnout.web.settings import ServerSettings
 
 
 class Case(NamedTuple):

@@ -21,16 +21,16 @@ import pytest
 from besieged import TIERS, besieged, call, chat, forget, make_key, send_raw
 from turnout import load_profile
 from turnout.config.learning import learn_settings
+from turnout.config.server import server_settings
 from turnout.config.settings import store_settings
 from turnout.core.errors import ConfigError, TurnoutError
 from turnout.models.secret import Secret, SecretPlace
 from turnout.models.slot import Slot, SlotFile, load_slots, make_slot
 from turnout.net.client import Request
 from turnout.net.egress import origin_of
+from turnout.runtime.pepper import read_pepper
 from turnout.store import open_store
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
-from turnout.web.key import read_pepper
-from turnout.web.settings import server_settings
 
 RUN = 8
 

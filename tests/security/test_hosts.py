@@ -10,9 +10,9 @@ import pytest
 
 from besieged import besieged, call, forget, make_key, send_raw, status_of
 from serving import Served
+from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
 from turnout.web.auth import Guard, host_name
-from turnout.web.settings import ServerSettings
 
 # Names no browser of this machine may reach the server by.
 BAD_HOSTS = [

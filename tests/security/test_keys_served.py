@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from besieged import besieged, call, chat, forget, id_of, make_key, send_raw, settings, status_of
 from serving import Served
 from turnout.cli import main
+from turnout.config.server import ServerSettings, is_loopback
 from turnout.core.errors import ConfigError, Refused
 from turnout.testing import Reply, ScriptedProvider
 from turnout.web import auth as auth_module
 from turnout.web.server import check_exposure
-from turnout.web.settings import ServerSettings, is_loopback
 
 Pair = tuple[Served, ScriptedProvider]
 

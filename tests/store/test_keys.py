@@ -12,11 +12,12 @@ from msgspec.structs import replace
 from stored import ask
 from turnout import Decision
 from turnout.core.errors import ConfigError, StoreError
+from turnout.runtime.pepper import read_pepper
 from turnout.store import Outcome, Store, TimeSpan, open_store
 from turnout.store.keys import Key
 from turnout.store.row import SpendRow, contents, decode_row
 from turnout.web.auth import Credential, digest, read_credential
-from turnout.web.key import new_credential, read_pepper, spell
+from turnout.web.key import new_credential, spell
 
 PEPPER = b"sixteen bytes or more"
 

@@ -207,8 +207,9 @@ def find_apps() -> list[MakesApp]:
     """All there are, our own first."""
     from .assist.app import AssistApp
     from .claims.app import ClaimsApp
+    from .decide.app import DecideApp
     from .gateway.app import GatewayApp
     from .sources.app import SourcesApp
     from .study.app import StudyApp
 
-    return [GatewayApp, SourcesApp, ClaimsApp, StudyApp, AssistApp, *installed_apps()]
+    return [GatewayApp, DecideApp, SourcesApp, ClaimsApp, StudyApp, AssistApp, *installed_apps()]

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.apps.caller import Caller
 from turnout.core.errors import Refused, StoreError
 from turnout.store.records import Records
 from turnout.web.server import Server
-from turnout.web.session import set_cookie
 
 from .ask import ask_routes
 from .chat import chat_routes
@@ -29,6 +29,7 @@ from .models import model_routes
 from .page import go_to, page, read_form, serve_static, wants_part
 from .playground import playground_routes
 from .profiles import profile_routes
+from .session import ConsoleSessions, set_cookie
 from .settings import settings_routes
 from .study import study_routes
 from .traffic import traffic_routes
@@ -75,6 +76,7 @@ class Console:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.runtime = server.runtime
+        self.sessions = ConsoleSessions(server.auth)
         self.routes: Sequence[Route] = [
             Route("GET", "/static/{name}", "", serve_static, is_page=True),
             Route("GET", "/login", "", self.login, is_page=True),
@@ -100,7 +102,7 @@ class Console:
         """A page in its frame: what every template knows."""
         links = self.links(call)
         groups = {link.group: [one for one in links if one.group == link.group] for link in links}
-        renewed = self.server.auth.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
+        renewed = self.sessions.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
         kept = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
         return page(template, status, kept, links=links, groups=groups, key_id=call.caller.key_id, **values)
 
@@ -112,6 +114,9 @@ class Console:
         """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""
         named = call.options.get("tenant")
         return call.store.records(named if named is not None and "admin" in call.caller.scopes else call.caller.tenant)
+
+    async def caller(self, headers: Mapping[str, str]) -> Caller:
+        return await self.sessions.caller(headers.get("cookie", ""))
 
     def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
         if wants_part(headers):
@@ -149,14 +154,14 @@ class Console:
     async def sign_in(self, call: Call) -> Answer:
         """Sign in with a key."""
         try:
-            value = await self.server.auth.sign_in(read_form(call).get("key", ""))
+            value = await self.sessions.sign_in(read_form(call).get("key", ""))
         except Refused as refused:
             return page("login.html", refused.status, said=str(refused))
         return go_to("/", [set_cookie(value, secure=_is_https(call))])
 
     async def sign_out(self, call: Call) -> Answer:
         """Sign out."""
-        self.server.auth.sign_out(call.headers.get("cookie", ""))
+        self.sessions.sign_out(call.headers.get("cookie", ""))
         return go_to("/login", [set_cookie("", secure=_is_https(call))])
 
 

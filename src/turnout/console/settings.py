@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.web.inforce import find_in_force
+from turnout.runtime.inforce import find_in_force
 
 from .page import go_to
 

@@ -41,8 +41,6 @@ __all__ = ["Client", "Request", "Response"]
 
 # A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
 CONNECT_S = 2.0
-# A model's path is short; a question in one may be long, and is asked once.
-KEPT_PATH = 256
 CONNECTIONS = 512
 KEEP_ALIVE_S = 30.0
 # Headers that the library adds where a request has none.
@@ -489,12 +487,8 @@ def _drop_unsent(transport: asyncio.Transport) -> None:
         transport.abort()
 
 
-def _url(origin: Origin, path: str) -> URL:
-    return _kept_url(origin, path) if len(path) <= KEPT_PATH else URL(f"{origin}{path}", encoded=True)
-
-
 @lru_cache(maxsize=256)
-def _kept_url(origin: Origin, path: str) -> URL:
+def _url(origin: Origin, path: str) -> URL:
     return URL(f"{origin}{path}", encoded=True)
 
 

@@ -1,7 +1,8 @@
-"""The one way in and out of every request: find the table's row, guard, is there room, who asks, read, answer.
+"""The ASGI application: every request and response passes through here, in one order.
 
-A pure ASGI application. Nothing of a request decides anything before the table's row for it has been found, and what
-decides afterwards is that row.
+Check the form of the request, find its row in the route table, check host and origin, take a place, authenticate, read
+the body, call the handler, send the answer. Nothing of a request decides anything before its row has been found, and
+from then on only that row does.
 """
 
 from __future__ import annotations
@@ -30,28 +31,27 @@ from .wire import TAKE_S, Gone, Receive, Scope, Send
 
 log = logging.getLogger("turnout.web")
 
-# Of a form that anybody may send: the one to sign in with.
+# The longest form that is read without authentication: the one to sign in with.
 PAGE_BYTES = 4096
-# What is noted of a request whose client left before its answer was there.
+# The status that is logged when the client left before its response started.
 LEFT = 499
-# A body slower than this holds a place rather than asks.
+# Seconds a body may take, and the bytes that buy it one second more.
 BODY_S = 10.0
-# Bytes a second below which that time runs out.
 BODY_RATE = 8192
-# After so long a client is listened for: what it no longer waits for ends within a quarter of a second of its leaving.
+# A handler that is done within this time needs no watch for a disconnect. The promise is to stop 250 ms after one.
 LISTEN_S = 0.05
-# Options of a request of ours: one or two.
+# No path of ours takes more than a few options.
 OPTIONS = 32
-# Where there is none, a server may name itself.
+# Without this header Granian adds its own.
 SERVER = (b"server", b"turnout")
-# Where a request's scope says with which status its answer has begun.
-BEGUN = "turnout.begun"
+# The key of a scope under which the status of the response is kept once it has started.
+STARTED = "turnout.started"
 MODELS = b"/v1/models/"
 _SLASHES = re.compile(rb"%(?:2[Ff]|5[Cc])")
 
 
 class Application:
-    """One listener's application; with `lifespan` it opens and closes the server with the server."""
+    """The application of one listener; with `lifespan` the ASGI server opens and closes the server."""
 
     def __init__(self, server: Server, *, admin: bool = False, lifespan: bool = False) -> None:
         self.server = server
@@ -67,28 +67,26 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] in ("http", "websocket"):
-            here = asyncio.current_task()
-            assert here is not None  # noqa: S101 - this runs in a task
+            here = current_task()
             self.server.requests.add(here)
             try:
                 if scope["type"] == "websocket":
-                    await receive()  # it says that a client wants to connect
+                    await receive()  # the client's wish to connect
                     send = denying(scope, send)
                 await self._respond(scope, receive, send)
             finally:
                 self.server.requests.discard(here)
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, and say what went wrong. An unexpected error is a sentence for the client; the rest of it
-        is for the log."""
-        began, path, is_page = time.monotonic(), "", False
+        """Serve a request. An unexpected error is one sentence for the client and a traceback for the log."""
+        started, path, is_page = time.monotonic(), "", False
         answer: Answer | None = None
         try:
             _check_form(scope)
             route, params = self._find(scope)
             path, is_page = route.path, route.is_page
             if route.method == SOCKET:
-                await self._attend(route, params, scope, receive, send)
+                await self._connect(route, params, scope, receive, send)
             else:
                 answer = await self._serve(route, params, scope, receive, send)
         except Refused as refused:
@@ -98,66 +96,63 @@ class Application:
             pass
         except StoreUnavailable as error:
             log.warning("a request could not use the decision log: %s", error)
-            said = "the decision log cannot be used now, perhaps because its disk is full: the server's log says why"
-            answer = self._refuse(scope, Refused(503, "not_available", said), is_page=is_page)
+            message = "the decision log cannot be used now, perhaps because its disk is full: the server's log says why"
+            answer = self._refuse(scope, Refused(503, "not_available", message), is_page=is_page)
         except Exception:
             log.exception("a request failed unexpectedly")
-            said = "something failed here; the log says what"
-            answer = self._refuse(scope, Refused(500, "api_error", said), is_page=is_page)
-        # An answer that has begun is left as it is: the server ends it.
-        answer = None if BEGUN in scope else answer
+            message = "something failed here; the log says what"
+            answer = self._refuse(scope, Refused(500, "api_error", message), is_page=is_page)
+        if STARTED in scope:
+            answer = None  # it is too late for another: the server closes the connection
         if path:
-            ended, took = self.server.metrics.of(path, answer.status if answer is not None else scope.get(BEGUN, LEFT))
-            ended.inc()
-            took.observe(time.monotonic() - began)
-        if answer is not None and isinstance(answer.body, bytes):
-            await send_answer(send, answer)
-        elif answer is not None:
-            # What goes on by itself ends with its client; it keeps nobody out, and no place.
-            here = asyncio.current_task()
-            assert here is not None  # noqa: S101 - this runs in a task
-            with WhileConnected(receive, here):
+            status = answer.status if answer is not None else scope.get(STARTED, LEFT)
+            requests, seconds = self.server.metrics.of(path, status)
+            requests.inc()
+            seconds.observe(time.monotonic() - started)
+        if answer is not None:
+            # A stream ends when its client leaves. It no longer holds a place.
+            with nullcontext() if isinstance(answer.body, bytes) else WhileConnected(receive):
                 await send_answer(send, answer)
 
     def _find(self, scope: Scope) -> tuple[Route, Mapping[str, str]]:
-        """The table's row for a request, and what its path names."""
+        """The row of the route table for a request, and the parameters in its path."""
         path, params = scope["path"], {}
         routes = self.paths.get(path)
         for pattern, those in self.patterns if routes is None else ():
-            if (found := pattern.match(path)) is not None:
-                routes, params = those, found.groupdict()
+            if (match := pattern.match(path)) is not None:
+                routes, params = those, match.groupdict()
         if routes is None:
             raise Refused(404, "not_found_error", "no such path (see /openapi.json)")
-        method = SOCKET if scope["type"] == "websocket" else scope["method"]
-        route = routes.get(method)
-        if SOCKET in routes and scope["type"] == "http":
+        is_socket = scope["type"] == "websocket"
+        if SOCKET in routes and not is_socket:
             raise Refused(426, "invalid_request_error", "this path is a WebSocket: connect to it with ws:// or wss://")
-        if route is None and scope["type"] == "websocket":
+        route = routes.get(SOCKET if is_socket else scope["method"])
+        if route is None and is_socket:
             raise Refused(404, "not_found_error", "no WebSocket has this path")
         if route is None:
             scope["allow"] = ", ".join(routes)
-            said = f"{scope['method']} is not for this path: use {scope['allow']}"
-            raise Refused(405, "invalid_request_error", said)
+            message = f"{scope['method']} is not for this path: use {scope['allow']}"
+            raise Refused(405, "invalid_request_error", message)
         return route, params
 
     async def _serve(
         self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
     ) -> Answer | None:
-        """The answer of a route, unless that was sent as it came."""
+        """The answer of a route; None if it has been sent already."""
         server = self.server
         headers = server.guard.read(scope["headers"])
         options = read_options(scope) if scope.get("query_string") else {}
-        if route.is_page and route.method != "GET":
+        posts_form = route.is_page and route.method != "GET"
+        if posts_form:
             check_own_page(headers)
         if not route.scope:
-            limit = PAGE_BYTES if route.is_page and route.method != "GET" else 0
-            body = await read_body(receive, limit, headers) if limit else b""
-            return await route.handler(Call(server.runtime, _ANYBODY, body, headers, params, options))
-        # The administrator is always let in; who looks at pages waits like others.
+            body = await read_body(receive, PAGE_BYTES, headers) if posts_form else b""
+            return await route.handler(Call(server.runtime, _ANONYMOUS, body, headers, params, options))
+        # The administrator's programs are always let in; pages wait their turn like other requests.
         async with nullcontext() if self.admin and not route.is_page else server.admission:
-            if route.is_page:
-                caller = await server.auth.visitor(headers.get("cookie", ""))
-                if route.method != "GET":  # looking is free, asking counts
+            if server.pages is not None and route.is_page:
+                caller = await server.pages.caller(headers)
+                if posts_form:  # only forms count against the key's rate
                     caller.rate.count()
             else:
                 caller = await server.auth.caller(scope["headers"], admin=self.admin)
@@ -172,10 +167,10 @@ class Application:
                 await self._ask(route, call, scope, receive, send)
         return None
 
-    async def _attend(
+    async def _connect(
         self, route: Route, params: Mapping[str, str], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """A socket: let in as a request is, and counted as one until then."""
+        """A WebSocket: admitted and authenticated like a request, and then counted apart."""
         server, keyed = self.server, headers_with_key(scope)
         headers = server.guard.read(scope["headers"])
 
@@ -185,22 +180,16 @@ class Application:
             return caller
 
         async def sending(message: Any) -> None:
-            # A socket that is accepted has no other.
-            scope.setdefault(BEGUN, message.get("status", 101))
+            scope.setdefault(STARTED, message.get("status", 101))  # an accepted socket has no status of its own
             await send(message)
 
         async with server.admission:
             caller = await check(counts=True)
-            if len(server.sockets) >= (most := server.settings.sockets):
-                said = f"{most} WebSockets are open, as many as there may be: close one, or raise sockets in [server]"
-                raise Refused(503, "overloaded_error", said, retry_after_s=5.0)
             own = list(server.sockets.values()).count(caller.key_id) if caller.key_id else 0
-            if own >= (most := server.settings.key_sockets):
-                said = f"{most} WebSockets of this key are open, as many as may be: close one, or raise key_sockets"
-                raise Refused(503, "overloaded_error", f"{said} in [server]", retry_after_s=5.0)
+            _check_sockets("", len(server.sockets), server.settings.sockets, "sockets")
+            _check_sockets(" of this key", own, server.settings.key_sockets, "key_sockets")
             answer = await route.handler(Call(server.runtime, caller, b"", headers, params, read_options(scope)))
-        here = asyncio.current_task()
-        assert here is not None  # noqa: S101 - this runs in a task
+        here = current_task()
         server.sockets[here] = caller.key_id
         try:
             await Socket(scope, receive, sending, check).run(answer, lambda: server.admission.draining)
@@ -208,25 +197,23 @@ class Application:
             server.sockets.pop(here, None)
 
     async def _ask(self, route: Route, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer where models may be asked: as long as it takes, and not a moment longer than the client is there. What
-        was decided by then is written down, and nothing more is paid for."""
-        here = asyncio.current_task()
-        assert here is not None  # noqa: S101 - this runs in a task
-        asking, answered = self.server.asking, False
+        """Call a handler that may ask models, and send its answer, for as long as the client is there. When it leaves,
+        the handler is cancelled: what was decided by then is recorded, and nothing more is paid for."""
+        here, asking, answered = current_task(), self.server.asking, False
         asking.add(here)
         try:
-            with WhileConnected(receive, here):
+            with WhileConnected(receive):
                 answer = await route.handler(call)
                 answered = True
                 asking.discard(here)
-                scope[BEGUN] = answer.status
+                scope[STARTED] = answer.status
                 await send_answer(send, answer)
         except asyncio.CancelledError:
-            # Only a server that stops takes a request off the list that has no answer.
+            # Only `Server.cut` takes a task that has no answer out of the set.
             if here in asking or answered or here.uncancel():
                 raise
-            said = "the server stopped before a model answered: try another"
-            raise Refused(503, "overloaded_error", said, retry_after_s=1.0) from None
+            message = "the server stopped before a model answered: try another"
+            raise Refused(503, "overloaded_error", message, retry_after_s=1.0) from None
         finally:
             asking.discard(here)
 
@@ -254,29 +241,25 @@ class Application:
         return answer
 
 
+# --- checks
+
+
+_ANONYMOUS = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
+
+
 def _check_form(scope: Scope) -> None:
-    """Refuse a request that two readers could read in two ways: with two hosts, or a path that is not one."""
+    """Refuse a request that two readers could understand in two ways."""
     if [name for name, _ in scope["headers"]].count(b"host") > 1:
-        raise _unclear("more than one Host header: send exactly one")
+        raise Refused(400, "invalid_request_error", "more than one Host header: send exactly one")
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     if not path.startswith(b"/"):
-        raise _unclear("the request's target is not a path of this server: begin it with /")
+        message = "the request's target is not a path of this server: begin it with /"
+        raise Refused(400, "invalid_request_error", message)
     # The name of a model may have a slash, and client libraries encode it.
     names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
-    if (found := _SLASHES.search(names)) is not None:
-        raise _unclear(f"{found[0].decode()} in a path is not taken: write the character itself, or another path")
-
-
-def _unclear(said: str) -> Refused:
-    return Refused(400, "invalid_request_error", said)
-
-
-_ANYBODY = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
-
-
-def _is_browser(scope: Scope) -> bool:
-    """Whether a person looks at the answer: a browser asks for a page by its name."""
-    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
+    if (slash := _SLASHES.search(names)) is not None:
+        message = f"{slash[0].decode()} in a path is not taken: write the character itself, or another path"
+        raise Refused(400, "invalid_request_error", message)
 
 
 def _check_scope(caller: Caller, route: Route) -> None:
@@ -284,9 +267,20 @@ def _check_scope(caller: Caller, route: Route) -> None:
         raise Refused(403, "permission_error", f"this key lacks the scope {route.scope!r}")
 
 
+def _check_sockets(whose: str, open_now: int, most: int, setting: str) -> None:
+    if open_now >= most:
+        message = f"{most} WebSockets{whose} are open, as many as may be: close one, or raise {setting} in [server]"
+        raise Refused(503, "overloaded_error", message, retry_after_s=5.0)
+
+
+def _is_browser(scope: Scope) -> bool:
+    """Whether a person will see the answer: browsers ask for HTML by name."""
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
+
+
 def _is_anthropic(scope: Scope) -> bool:
-    """Whether a client of Anthropic's asks: by the path, whatever becomes of it, and where both kinds of client ask the
-    same path, by the header that theirs always send. Nothing but the form of an error depends on it."""
+    """Whether the client speaks Anthropic's format: by the path, and where clients of both formats use one path, by
+    the header that Anthropic's always send. Only the format of an error depends on it."""
     path = f"{scope['path']}/"
     if path.startswith("/v1/messages/"):
         return True
@@ -297,26 +291,23 @@ def _is_anthropic(scope: Scope) -> bool:
 
 
 async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) -> bytes:
-    """The whole body, counted while it comes; what its sender says of its length is only a first look."""
+    """The whole body. Its bytes are counted as they arrive: content-length is only a reason to refuse early."""
     length, chunked = headers.get("content-length"), "transfer-encoding" in headers
-    # Framed by its length, a body has ended with its last byte, whether or not the server has said so.
+    # With a content-length the body ends at its last byte, whether or not the ASGI server has said so by then.
     whole = int(length) if length is not None and length.isascii() and length.isdigit() and not chunked else -1
     if whole > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
-    size = 0
-    loop = asyncio.get_running_loop()
-    # Ten seconds, and more for a body that keeps coming at a fair rate.
-    until = loop.time() + BODY_S
-    more = True
+    size, more = 0, True
+    deadline = asyncio.get_running_loop().time() + BODY_S
     while more:
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
-            # Gone, or there still after chunks that are none: servers do not tell these apart.
+            # The client left, or its chunks are malformed: servers report both in this way.
             raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
         part: bytes = message.get("body", b"")
         size += len(part)
@@ -324,56 +315,60 @@ async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) ->
         if size > limit:
             raise _too_large(limit)
         parts.append(part)
-        until += len(part) / BODY_RATE
+        deadline += len(part) / BODY_RATE
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def read_options(scope: Scope) -> dict[str, str]:
-    """What stands behind the `?`."""
-    said = scope.get("query_string", b"").decode("latin-1")
-    try:
-        return dict(parse_qsl(said, keep_blank_values=True, max_num_fields=OPTIONS)) if said else {}
-    except ValueError:
-        said = f"more than {OPTIONS} options behind the `?`: leave out what the path does not take"
-        raise Refused(400, "invalid_request_error", said) from None
 
 
 def _too_large(limit: int) -> Refused:
     return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
 
 
+def read_options(scope: Scope) -> dict[str, str]:
+    """The options of the query string."""
+    query = scope.get("query_string", b"").decode("latin-1")
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=OPTIONS)) if query else {}
+    except ValueError:
+        message = f"more than {OPTIONS} options behind the `?`: leave out what the path does not take"
+        raise Refused(400, "invalid_request_error", message) from None
+
+
 async def send_answer(send: Send, answer: Answer) -> None:
-    """Write an answer; a stream is closed however it ends."""
-    body = answer.body
+    """Send an answer. A stream is closed however sending it ends."""
+    headers, body = [*answer.headers, SERVER], answer.body
     if isinstance(body, bytes):
-        headers = [*answer.headers, SERVER, (b"content-length", b"%d" % len(body))]
+        headers.append((b"content-length", b"%d" % len(body)))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         return
     async with aclosing(body):
-        await send({"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, SERVER]})
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         async for chunk in body:
             try:
                 async with asyncio.timeout(TAKE_S):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             except TimeoutError:
                 raise Gone from None
-    # A client that has all of an answer finds it in the log: the stream is closed, and its account with it.
+    # After the stream is closed, and its account with it: a client that has the whole answer finds it in the log.
     await send({"type": "http.response.body", "body": b""})
 
 
-class WhileConnected:
-    """What a task does in this context is cancelled when the client disconnects, and ends quietly.
+def current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - ASGI servers call the application in a task
+    return task
 
-    The body must have been read: from then on a server has nothing to tell but that. What is answered at once is not
-    watched: listening takes a task of its own.
+
+class WhileConnected:
+    """A context whose task is cancelled, and ends without an error, when the client disconnects.
+
+    The body must have been read: after it a disconnect is all that `receive` can report. Listening takes a task, so
+    that it begins only when the work has gone on for a moment.
     """
 
-    __slots__ = ("_gone", "_later", "_receive", "_task", "_watch")
-
-    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+    def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._task = task
+        self._task = current_task()
         self._gone = False
         self._watch: asyncio.Future[None] | None = None
 
@@ -394,7 +389,7 @@ class WhileConnected:
         if self._watch is not None:
             self._watch.remove_done_callback(self._leave)
             self._watch.cancel()
-        # Cancelled by ourselves, the work has ended in order; cancelled from outside, the error is passed on.
+        # Suppress the cancellation that `_leave` caused, but none from outside.
         return self._gone and not self._task.uncancel() and kind is asyncio.CancelledError
 
 

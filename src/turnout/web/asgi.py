@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from turnout.config.server import server_settings
 from turnout.core.errors import TurnoutError
 from turnout.runtime.runtime import Runtime
 from turnout.store import open_store
 
 from .app import Application
 from .server import Server, check_exposure
-from .settings import server_settings
 
 
 def app() -> Any:

@@ -20,12 +20,10 @@ from msgspec import Struct
 
 from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
 from turnout.config.name import current_name
+from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
 from turnout.store import Store
 from turnout.store.keys import Key
-
-from .session import ENDED, RENEWED_S, begin_session, cookie_value, read_session
-from .settings import ServerSettings
 
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -150,9 +148,7 @@ class Auth:
         self._budgets: dict[str, Budget] = {}
         self._rates: dict[str, Rate] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
-        self._owner = Caller("", "", frozenset(SCOPES), Budget())
-        self._ended: OrderedDict[str, None] = OrderedDict()
-        """Sessions of the console that were signed out of."""
+        self.owner = Caller("", "", frozenset(SCOPES), Budget())
         self._has_keys = (-CACHED_S, False)
         """When that was looked up, and what was found."""
 
@@ -160,87 +156,59 @@ class Auth:
         self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False, counts: bool = True
     ) -> Caller:
         """Who sends these headers. `counts`: it is a request, of which a key has so many a minute."""
-        now = time.monotonic()
-        if self.loopback and not await self._any_keys(now):
-            return self._owner if admin else self._anyone
+        if await self.is_open():
+            return self.owner if admin else self._anyone
         credential = _credential(headers)
-        cached = self._keys.get(credential.key_id)
-        if cached is None or now >= cached.until:
-            cached = await self._find(credential.key_id, now)
+        cached = await self._look_up(credential.key_id)
         row = cached.row
         # Compared even where there is no such key, so that both take the same time.
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
         if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
+        caller = await self._caller(cached, row)
+        if counts and caller.rate.per_minute is not None:
+            caller.rate.count()
+        return caller
+
+    async def is_open(self) -> bool:
+        """Whether no key is needed: on loopback, until there is one."""
+        return self.loopback and not await self._any_keys()
+
+    async def holder(self, key_id: str) -> Caller | None:
+        """The caller that a key makes, for who has shown its secret before; None once it is no longer valid."""
+        cached = await self._look_up(key_id)
+        return await self._caller(cached, cached.row) if cached.row is not None else None
+
+    async def _caller(self, cached: Cached, row: Key) -> Caller:
         if cached.caller is None:
-            cached.caller = await self._caller(row)
-        if counts and cached.caller.rate.per_minute is not None:
-            cached.caller.rate.count()
+            cached.caller = Caller(
+                key_id=row.id,
+                tenant=row.tenant,
+                scopes=frozenset(row.scopes),
+                budget=await self._budget(row),
+                ceiling=row.ceiling,
+                may_force=row.may_force,
+                profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
+                rate=self._rate(row),
+            )
         return cached.caller
-
-    async def visitor(self, cookie: str) -> Caller:
-        """Who looks at the console: on loopback without keys the owner, else whose key has signed in."""
-        now = time.monotonic()
-        if self.loopback and not await self._any_keys(now):
-            return self._owner
-        session = read_session(cookie_value(cookie), self.pepper, self.clock())
-        if session is None or session.ident in self._ended:
-            raise Refused(401, "invalid_api_key", "sign in with a key of this server")
-        key_id = session.key_id
-        cached = self._keys.get(key_id)
-        if cached is None or now >= cached.until:
-            cached = await self._find(key_id, now)
-        if cached.row is None:
-            raise Refused(401, "invalid_api_key", "the key you signed in with is no longer valid")
-        if cached.caller is None:
-            cached.caller = await self._caller(cached.row)
-        return cached.caller
-
-    async def sign_in(self, key: str) -> str:
-        """The value of the cookie that stands for a key; refused if it is none of this server's."""
-        caller = await self.caller([(b"x-api-key", key.strip().encode("latin-1", "replace"))])
-        return begin_session(caller.key_id, self.clock()).write(self.pepper)
-
-    def renew(self, cookie: str) -> str:
-        """The cookie's value as of now, where it is to be written anew; else empty."""
-        now = self.clock()
-        session = read_session(cookie_value(cookie), self.pepper, now)
-        if session is None or now < session.used + RENEWED_S:
-            return ""
-        return session._replace(used=int(now)).write(self.pepper)
-
-    def sign_out(self, cookie: str) -> None:
-        """End a session, in this process at once."""
-        session = read_session(cookie_value(cookie), self.pepper, self.clock())
-        if session is not None:
-            self._ended[session.ident] = None
-            while len(self._ended) > ENDED:
-                self._ended.popitem(last=False)
-
-    async def _caller(self, row: Key) -> Caller:
-        return Caller(
-            key_id=row.id,
-            tenant=row.tenant,
-            scopes=frozenset(row.scopes),
-            budget=await self._budget(row),
-            ceiling=row.ceiling,
-            may_force=row.may_force,
-            profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
-            rate=self._rate(row),
-        )
 
     def forget(self) -> None:
         """Look every key up again: one was made, changed or revoked."""
         self._keys.clear()
         self._has_keys = (-CACHED_S, False)
 
-    async def _any_keys(self, now: float) -> bool:
+    async def _any_keys(self) -> bool:
+        now = time.monotonic()
         if now - self._has_keys[0] >= CACHED_S:
             found = self.store is not None and await asyncio.to_thread(self.store.keys.any)
             self._has_keys = (now, found)
         return self._has_keys[1]
 
-    async def _find(self, key_id: str, now: float) -> Cached:
+    async def _look_up(self, key_id: str) -> Cached:
+        now, cached = time.monotonic(), self._keys.get(key_id)
+        if cached is not None and now < cached.until:
+            return cached
         row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
         until, now_ms = now + CACHED_S, time.time_ns() // 1_000_000
         if row is not None and not row.is_valid(now_ms):

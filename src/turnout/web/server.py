@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from turnout.apps.app import Answer, App, Call, Route, answer, find_apps
+from turnout.apps.caller import Caller
+from turnout.config.server import ServerSettings, is_loopback
 from turnout.core.errors import ConfigError, Problem, Refused
+from turnout.runtime.pepper import read_pepper
 from turnout.runtime.runtime import Reload, Runtime
 from turnout.store import Store
 
 from .admin import Admin
 from .admission import Admission
-from .api import ROUTES
 from .auth import Auth, Guard
-from .key import read_pepper
 from .metrics import Metrics
-from .settings import ServerSettings, is_loopback
 
 # What is cut has this long to tell its client so, and then as long again before its connection is closed.
 CUT_S = 2.0
@@ -39,6 +39,10 @@ class Pages(Protocol):
     """What people look at."""
 
     routes: Sequence[Route]
+
+    async def caller(self, headers: Mapping[str, str]) -> Caller:
+        """Who looks at a page; refused until they have signed in."""
+        ...
 
     def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
         """A refusal as a page, or the way to where one can sign in."""
@@ -74,7 +78,7 @@ class Server:
         self.admin_routes: Sequence[Route] = admin.routes
         """Of a listener of their own."""
         document = Route("GET", "/openapi.json", "", self.openapi)
-        self.routes = [*(route for app in self.apps for route in app.routes), *ROUTES, document, *admin.open]
+        self.routes = [*(route for app in self.apps for route in app.routes), document, *admin.open]
         """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
         self.pages = pages(self) if pages is not None else None
         if self.pages is not None and settings.is_private:

@@ -1,4 +1,4 @@
-"""What ASGI calls things, and when a client counts as gone: the words that requests and sockets share."""
+"""ASGI's types, and when a client counts as gone: shared by requests and WebSockets."""
 
 from __future__ import annotations
 

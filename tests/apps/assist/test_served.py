@@ -93,7 +93,7 @@ def test_libraries_are_listed(served: Served) -> None:
 
 def test_tools(tmp_path: Path) -> None:
     mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[mcp]'")
-    from turnout.web.mcp import make_server
+    from turnout.apps.mcp import make_server
 
     async def scenario() -> None:
         async with (

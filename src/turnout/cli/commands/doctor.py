@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from turnout.runtime.doctor import examine
 from turnout.text.count import counted
-from turnout.web.doctor import examine
 
 from ..draw.finding import BAD, draw_findings
 from ..draw.screen import console

@@ -225,7 +225,7 @@ def _now_ms() -> int:
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
     """A ceiling must be a tier of what the key will be used with, or every request is refused."""
     from turnout.config.load import load_profile
-    from turnout.web.settings import server_settings
+    from turnout.config.server import server_settings
 
     usual = server_settings(where.config).profile or DEFAULT_PROFILE
     for name in profiles or ((usual,) if ceiling is not None else ()):

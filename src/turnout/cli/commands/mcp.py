@@ -11,11 +11,11 @@ from ..option import StoreOptions
 def mcp(*, where: StoreOptions = StoreOptions()) -> int:
     with needing("this needs", "serve,mcp"):
         from turnout.apps.app import find_apps
-        from turnout.web.mcp import route_tool, serve_stdio
+        from turnout.apps.mcp import serve_stdio
 
     runtime = open_runtime(where, None)
     apps = [make(runtime) for make in find_apps()]
-    tools = [route_tool(runtime), *(tool for app in apps for tool in getattr(app, "tools", ()))]
+    tools = [tool for app in apps for tool in getattr(app, "tools", ())]
     with suppress(KeyboardInterrupt):
         run(runtime, serve_stdio(tools, local_caller(("ask", "route"))))
     return 0

@@ -18,9 +18,9 @@ from ..option import StoreOptions, hint
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from turnout.config.server import ServerSettings
     from turnout.models.slot import Slots
     from turnout.web.server import Server
-    from turnout.web.settings import ServerSettings
 
 PORT = validators.Number(gte=0, lte=65_535)
 
@@ -42,11 +42,11 @@ def serve(
     where: StoreOptions = StoreOptions(),
 ) -> int:
     with needing("the server needs"):
+        from turnout.config.server import server_settings
         from turnout.console.console import Console
         from turnout.runtime.runtime import Runtime
         from turnout.web.serve import serve as listen
         from turnout.web.server import Server, check_exposure
-        from turnout.web.settings import server_settings
     from msgspec.structs import replace
 
     from turnout.store import open_store

@@ -1,7 +1,6 @@
-"""The tools of the applications, and deciding itself, for programs that speak MCP: over stdin and stdout, with the
-official library.
+"""The tools of the applications as an MCP server over stdin and stdout, with the official library.
 
-What is refused, or is not as it should be, is said in the result, where the model that called can read it.
+A refused call and a mistake in its arguments are results, not protocol errors: the model that called can read them.
 """
 
 from __future__ import annotations
@@ -15,33 +14,11 @@ from mcp.server import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
 
 from turnout import __version__
-from turnout.apps.app import AppTool
-from turnout.apps.caller import Caller
-from turnout.apps.ledger import decide, record, spent_usd
-from turnout.core.errors import ConfigError, QueryError, Refused, UnknownProfile
-from turnout.core.query import Query
+from turnout.core.errors import Refused
 from turnout.models.wire.format import told
-from turnout.runtime.runtime import Runtime
 
-from .api import RouteBody
-
-ROUTE_SAYS = "Decide what should happen with a text under one of Turnout's profiles, and why. Asks no source."
-
-
-def route_tool(runtime: Runtime) -> AppTool:
-    async def route(body: RouteBody, caller: Caller) -> object:
-        slots, store = runtime.models.slots, runtime.store
-        try:
-            router = await runtime.find_router(runtime.name_of(body.profile or runtime.profile))
-            query = Query(body.text, declared=body.declared, session=body.session)
-            decision = await decide(router, query, caller, slots, store)
-        except (QueryError, UnknownProfile, ConfigError) as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
-        if store is not None:
-            await record(store, decision, key_id=caller.key_id, spent_usd=spent_usd(decision, slots) or 0.0)
-        return decision.to_dict()
-
-    return AppTool("route", ROUTE_SAYS, RouteBody, route)
+from .app import AppTool
+from .caller import Caller
 
 
 def make_server(tools: Sequence[AppTool], caller: Caller) -> Server[Any]:

@@ -1,25 +1,30 @@
-"""Turnout's own interface: decide, look a decision up, correct it."""
+"""Turnout's own interface: decide what happens with a question, look a decision up, correct it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from turnout.apps.app import Answer, Call, Route, answer
+from turnout.apps.app import Answer, AppCommand, AppTool, Call, Route, answer
+from turnout.apps.caller import Caller
 from turnout.apps.ledger import decide, record, spent_usd
 from turnout.core.aside import aside
+from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
 from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
+from turnout.runtime.runtime import Runtime
 from turnout.store import Outcome
 
 BATCH = 1000
-# How long a batch may keep the event loop to itself: others get their turn in between.
+# A batch gives way to other requests after so long.
 TURN_S = 0.001
+
+TOOL = "Decide what should happen with a text under one of Turnout's profiles, and why. Asks no source."
 
 Name = Annotated[str, Meta(max_length=200)]
 """Of a profile, a route, a session: as long as the log keeps one."""
@@ -76,7 +81,7 @@ async def read(body: bytes, kind: type) -> Any:
 async def route(call: Call) -> Answer:
     """Decide what happens next with a question."""
     asked: RouteBody = await read(call.body, RouteBody)
-    return answer(await _decide(call, asked, asked.profile))
+    return answer((await _decide(call, asked, asked.profile)).json())
 
 
 async def route_batch(call: Call) -> Answer:
@@ -92,7 +97,7 @@ async def route_batch(call: Call) -> Answer:
         try:
             if number:  # the first was counted with the request
                 call.caller.rate.count()
-            found.append(Raw(await _decide(call, one, one.profile or asked.profile)))
+            found.append(Raw((await _decide(call, one, one.profile or asked.profile)).json()))
         except Refused as refused:
             found.append({"error": {"type": refused.kind, "message": str(refused)}})
         if clock() >= turn:
@@ -101,7 +106,8 @@ async def route_batch(call: Call) -> Answer:
     return answer({"decisions": found})
 
 
-async def _decide(call: Call, asked: RouteBody, profile: str | None) -> bytes:
+async def _decide(call: Call, asked: RouteBody, profile: str | None) -> Decision:
+    """Decide under the caller's rights and budget, and record the decision."""
     caller, slots, store = call.caller, call.runtime.models.slots, call.runtime.store
     router = await call.router(profile)
     turns = tuple(Turn(turn.role, turn.text) for turn in asked.turns)
@@ -121,7 +127,7 @@ async def _decide(call: Call, asked: RouteBody, profile: str | None) -> bytes:
         raise Refused(403, "permission_error", said)
     if store is not None:
         await record(store, decision, key_id=caller.key_id, spent_usd=spent)
-    return decision.json()
+    return decision
 
 
 async def decision(call: Call) -> Answer:
@@ -175,9 +181,21 @@ async def feedback(call: Call) -> Answer:
         raise Refused(422, "invalid_request_error", str(error)) from None
 
 
-ROUTES = (
-    Route("POST", "/v1/route", "route", route, RouteBody, asks=True),
-    Route("POST", "/v1/route/batch", "route", route_batch, BatchBody, asks=True, is_batch=True),
-    Route("GET", "/v1/decisions/{id}", "decisions:read", decision),
-    Route("POST", "/v1/feedback", "feedback:write", feedback, FeedbackBody),
-)
+class DecideApp:
+    name: ClassVar = "decide"
+    commands: ClassVar[Sequence[AppCommand]] = ()
+    routes: ClassVar[Sequence[Route]] = (
+        Route("POST", "/v1/route", "route", route, RouteBody, asks=True),
+        Route("POST", "/v1/route/batch", "route", route_batch, BatchBody, asks=True, is_batch=True),
+        Route("GET", "/v1/decisions/{id}", "decisions:read", decision),
+        Route("POST", "/v1/feedback", "feedback:write", feedback, FeedbackBody),
+    )
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.tools = (AppTool("route", TOOL, RouteBody, self.decide),)
+
+    async def decide(self, asked: RouteBody, caller: Caller) -> object:
+        """The tool of a model that decides, as a program with this caller's key would."""
+        call = Call(self.runtime, caller, b"", {}, {})
+        return (await _decide(call, asked, asked.profile)).to_dict()

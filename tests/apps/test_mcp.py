@@ -15,9 +15,10 @@ mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[m
 from apps.sources.asked import scripted  # noqa: E402
 from besieged import surroundings  # noqa: E402
 from turnout.apps.caller import Budget, Caller  # noqa: E402
+from turnout.apps.decide.app import DecideApp  # noqa: E402
+from turnout.apps.mcp import make_server  # noqa: E402
 from turnout.apps.sources.app import SourcesApp  # noqa: E402
 from turnout.runtime.runtime import Runtime  # noqa: E402
-from turnout.web.mcp import make_server, route_tool  # noqa: E402
 
 CALLER = Caller("", "", frozenset(("ask", "route")), Budget())
 
@@ -28,7 +29,7 @@ def called(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
     async def ask() -> list[Any]:
         runtime = Runtime(config="")
         app = SourcesApp(runtime, scripted(forecast="Sunny.", ha="Locked."))
-        async with mcp.Client(make_server([route_tool(runtime), *app.tools], CALLER)) as client:
+        async with mcp.Client(make_server([*DecideApp(runtime).tools, *app.tools], CALLER)) as client:
             listed = (await client.list_tools()).tools
             assert [tool.name for tool in listed] == ["route", "ask", "search"]
             assert all(tool.input_schema["type"] == "object" for tool in listed)
@@ -48,6 +49,19 @@ def test_tools_answer() -> None:
     assert asked.content[0].text == "check the weather\nSunny.\n\nare the lights on\nLocked."
     assert json.loads(searched.content[0].text)["source_used"] == "ha"
     assert json.loads(routed.content[0].text)["route"] == "forecast"
+
+
+def test_route_heeds_everything_that_its_schema_offers() -> None:
+    turns = [{"role": "user", "content": "x"}]
+    deduced, capped, wrong = called(
+        ("route", {"text": "prove that 2 is prime", "profile": "tiers", "declared": "REASONING"}),
+        ("route", {"text": "prove that 2 is prime", "profile": "tiers", "declared": "REASONING", "ceiling": "MEDIUM"}),
+        ("route", {"text": "and now?", "profile": "tiers", "turns": turns}),
+    )
+    assert json.loads(deduced.content[0].text)["route"] == "REASONING"
+    assert json.loads(capped.content[0].text)["route"] == "MEDIUM"
+    assert wrong.is_error
+    assert "content" in wrong.content[0].text
 
 
 def test_mistakes_are_said_where_the_model_reads_them() -> None:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path as File
 from typing import Literal, NamedTuple
 
@@ -20,6 +21,7 @@ from turnout.config.learning import learn_settings
 from turnout.config.load import is_shipped, load_profile, shipped
 from turnout.config.name import old_name_notice
 from turnout.config.reload import LiveRouter
+from turnout.config.server import server_settings
 from turnout.config.settings import settings_file, store_settings
 from turnout.core.errors import ConfigError, EmbedderError, StoreError
 from turnout.core.profile import Profile
@@ -27,11 +29,9 @@ from turnout.core.registry import GROUP, kinds
 from turnout.models.slot import load_slots
 from turnout.runtime.load import open_embedder, open_models
 from turnout.runtime.log import missing_log, quiet
+from turnout.runtime.pepper import pepper_file, read_pepper
 from turnout.store.store import open_reader
 from turnout.text.count import counted
-
-from .key import pepper_file, read_pepper
-from .settings import server_settings
 
 # Of the name of a user's own profile.
 SUBJECT_CHARACTERS = 24
@@ -67,6 +67,8 @@ def examine(config: str | None) -> Iterator[Diagnosis]:
         yield _keys(config)
 
 
+# Modules that the server imports.
+SERVES = ("granian", "starlette", "aiohttp", "jinja2", "prometheus_client")
 # What a package is for, where its extra's name says too much.
 USED_FOR = {
     "dbos": "only needed for audits of claims where PostgreSQL is the store",
@@ -219,11 +221,10 @@ def _secrets() -> Iterator[Diagnosis]:
 
 
 def _server() -> Diagnosis:
-    try:
-        import turnout.web.serve  # noqa: F401 - whether it can be imported is the question
-    except ImportError as error:
-        said = f"turnout serve cannot be started: {error.name} is not installed"
-        return Diagnosis("note", "server", said, "pip install 'turnout[serve]'")
+    missing = [name for name in SERVES if find_spec(name) is None]
+    if missing:
+        message = f"turnout serve cannot be started: {', '.join(missing)} is not installed"
+        return Diagnosis("note", "server", message, "pip install 'turnout[serve]'")
     return Diagnosis("ok", "server", "turnout serve can be started")
 
 

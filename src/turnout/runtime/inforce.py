@@ -19,14 +19,13 @@ from msgspec import Struct
 from turnout.config.document import Document, leaves, read, spell
 from turnout.config.learning import LearnSettings, learn_settings
 from turnout.config.schema import field_notes
+from turnout.config.server import ServerSettings, server_settings
 from turnout.config.settings import StoreSettings, holds_password, settings_file, store_settings
 from turnout.core.errors import ConfigError, TurnoutError
 from turnout.models.slot import Slots, load_slots
 from turnout.runtime.load import load_profile
 from turnout.runtime.runtime import Runtime
 from turnout.store.store import Store
-
-from .settings import ServerSettings, server_settings
 
 # Variables that change what is in force; the last ones say where files are.
 VARIABLES = ("TURNOUT_CONFIG", "TURNOUT_DB", "TURNOUT_PEPPER", "TURNOUT_DEBUG", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
