@@ -176,7 +176,7 @@ class TestKnown:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
-        monkeypatch.setattr(auth, "header_map", broken)
+        monkeypatch.setattr(auth, "host_name", broken)
         check(server.ask(row, "all", body={}), row, 500)
 
 

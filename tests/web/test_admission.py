@@ -1,4 +1,4 @@
-"""Who is let in: as many as there is room for, and room follows how far behind the event loop is."""
+"""How many requests are let in: as many as there is room for, and room follows how late the event loop is."""
 
 import asyncio
 
@@ -13,17 +13,17 @@ def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admiss
 
 
 def look(room: Admission, late_s: float, times: int) -> None:
-    """What `watch` makes of a loop that wakes it so late, so often."""
+    """Measure so many wake-ups, each of them so late."""
     for _ in range(times):
         room.measure(late_s)
 
 
-def test_whoever_is_alone_is_let_in_however_busy_the_machine() -> None:
+def test_a_single_client_is_let_in_however_busy_the_machine() -> None:
     room = admission()
     look(room, 3.0, 50)
     assert room.lag > 1.0
     assert not room.is_full
-    asyncio.run(room.enter())
+    asyncio.run(room.__aenter__())
     assert room.active == 1
 
 
@@ -60,15 +60,15 @@ def test_few_are_allowed_where_the_settings_say_few() -> None:
     assert room.is_full
 
 
-def test_while_it_is_behind_nobody_stands_in_line() -> None:
+def test_there_is_no_queue_while_the_loop_is_behind() -> None:
     async def main() -> None:
         room = admission(limit=60, waiting=10)
         for _ in range(60):
-            await room.enter()
-        assert not room.is_full, "there is a line"
+            await room.__aenter__()
+        assert not room.is_full, "there is a queue"
         look(room, 0.5, 20)
         with pytest.raises(Refused) as refused:
-            await room.enter()
+            await room.__aenter__()
         assert refused.value.status == 503
         assert refused.value.retry_after_s is not None
         assert "60 requests are under way" in str(refused.value)
@@ -107,11 +107,11 @@ def test_it_looks_less_often_while_there_is_nothing_to_do(monkeypatch: pytest.Mo
     assert asyncio.run(looks(busy=1)) > 10
 
 
-def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
+def test_it_counts_as_refusing_until_a_moment_after_the_last_refusal() -> None:
     room, heard = admission(), list[bool]()
     room.on_refusing = heard.append
     look(room, 3.0, 50)
-    assert not room.is_refusing, "a busy machine alone refuses nobody"
+    assert not room.is_refusing, "a busy machine alone is no reason to refuse"
     room.refused += 1
     look(room, 0.0, 1)
     assert room.is_refusing
@@ -119,4 +119,4 @@ def test_it_is_refusing_while_somebody_is_refused_and_a_moment_longer() -> None:
     assert room.is_refusing
     look(room, 0.0, 1)
     assert not room.is_refusing
-    assert heard == [True, False], "who waits for that is told once each time"
+    assert heard == [True, False], "the callback is called once for each change"

@@ -140,7 +140,8 @@ class Application:
     ) -> Answer | None:
         """The answer of a route; None if it has been sent already."""
         server = self.server
-        headers = server.guard.read(scope["headers"])
+        headers = header_map(scope["headers"])
+        server.guard.check(headers)
         options = read_options(scope) if scope.get("query_string") else {}
         posts_form = route.is_page and route.method != "GET"
         if posts_form:
@@ -172,7 +173,8 @@ class Application:
     ) -> None:
         """A WebSocket: admitted and authenticated like a request, and then counted apart."""
         server, keyed = self.server, headers_with_key(scope)
-        headers = server.guard.read(scope["headers"])
+        headers = header_map(scope["headers"])
+        server.guard.check(headers)
 
         async def check(*, counts: bool = False) -> Caller:
             caller = await server.auth.caller(keyed, admin=self.admin, counts=counts)

@@ -1,8 +1,8 @@
-"""What is checked of a request's head before anything is done for it: whether it may speak here at all, and who asks.
+"""What is checked of a request's headers before any work is done for it: may it come in at all, and who sends it.
 
-The guard lets requests in that name this server rightly, and that no foreign web page has sent: on loopback no key is
-needed, so this is what stands between a page in the user's browser and the user's models. Then there is one
-authentication for every route: a request becomes a `Caller`, or is refused. There is no caller by default.
+The guard admits requests that name this server correctly and were not sent by a page of another site. On loopback no
+key is needed, so the guard is what keeps a page in the user's browser away from the user's models. Authentication is
+the same for every route: it turns a request into a `Caller` or refuses it. There is no default caller.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -30,67 +29,54 @@ LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
 class Guard:
     def __init__(self, settings: ServerSettings) -> None:
-        self.hosts = LOCAL | {name.casefold() for name in settings.hosts}
-        # The names for "everywhere" are no place to call.
-        self.hosts |= {settings.host.casefold(), settings.admin_host.casefold()} - {"0.0.0.0", "::"}  # noqa: S104
-        self.hosts -= {""}  # an empty name is no host's
+        named = {name.casefold() for name in (*settings.hosts, settings.host, settings.admin_host)}
+        # Addresses to listen on everywhere are not names to call a server by.
+        self.hosts = (LOCAL | named) - {"0.0.0.0", "::", ""}  # noqa: S104
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 
-    def read(self, headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
-        """The headers by name, of a request that may be served."""
-        named = header_map(headers)
-        self.check(named)
-        return named
-
     def check(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request for another host, and one that a foreign page's script or form has sent."""
+        """Refuse a request for another host, and one that a script or form of another site has sent."""
         host = headers.get("host", "")
         if host_name(host) not in self.hosts:
-            raise Refused(
-                421, "invalid_request_error", f"host {host[:80]!r} is not served here: add it to hosts in [server]"
-            )
+            message = f"host {host[:80]!r} is not served here: add it to hosts in [server]"
+            raise Refused(421, "invalid_request_error", message)
         origin = headers.get("origin")
-        if origin is not None:
-            own = f"//{host}".casefold()
-            if origin.casefold() not in (*self.origins, f"http:{own}", f"https:{own}"):
-                said = f"origin {origin[:80]!r} may not call this server: add it to origins in [server]"
-                raise Refused(403, "permission_error", said)
+        if origin is not None and origin.casefold() not in (*self.origins, *_own_origins(host)):
+            message = f"origin {origin[:80]!r} may not call this server: add it to origins in [server]"
+            raise Refused(403, "permission_error", message)
         site = headers.get("sec-fetch-site", "").strip().casefold()
         if site == "cross-site" and (origin is None or origin.casefold() not in self.origins):
             raise Refused(403, "permission_error", "a page of another site may not call this server")
 
 
 def check_own_page(headers: Mapping[str, str]) -> None:
-    """Refuse what changes something unless a page of this server has sent it. Any process on the machine can call the
-    other routes; these a browser calls in its user's name, so that what cannot be told is refused as well."""
+    """Refuse a form that is not known to come from a page of this server. Browsers send forms in their user's name, so
+    one whose origin cannot be told is refused too."""
     site, origin = headers.get("sec-fetch-site", "").strip().casefold(), headers.get("origin", "").casefold()
-    own = f"//{headers.get('host', '')}".casefold()
-    if site not in ("", "same-origin") or (not site and origin not in (f"http:{own}", f"https:{own}")):
+    if site not in ("", "same-origin") or (not site and origin not in _own_origins(headers.get("host", ""))):
         raise Refused(403, "permission_error", "only a page of this server may ask for this: open the console again")
 
 
+def _own_origins(host: str) -> tuple[str, str]:
+    own = host.casefold()
+    return f"http://{own}", f"https://{own}"
+
+
 def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by name. Of a repeated one the first counts: nothing decided by them may appear twice anyway."""
+    """Headers by name. Of repeated ones the first counts: those that decide anything may not be repeated."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
 
 
-# A name or an address of four numbers, or one of IPv6 in brackets; then perhaps a port. Nothing else names a host.
+# A name, an IPv4 address, or an IPv6 address in brackets; then perhaps a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
-
-
 # A name has 253 characters at most, and its port six.
 HOST_CHARACTERS = 259
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty for what is none."""
-    return _host_name(host) if len(host) <= HOST_CHARACTERS else ""
-
-
-@lru_cache(maxsize=256)
-def _host_name(host: str) -> str:
-    found = _HOST.fullmatch(host)
-    return (found[1] or found[2]).casefold() if found is not None else ""
+    """The name in a Host header, without its port; empty for a malformed one."""
+    match = _HOST.fullmatch(host) if len(host) <= HOST_CHARACTERS else None
+    return (match[1] or match[2]).casefold() if match is not None else ""
 
 
 # --- keys
@@ -99,7 +85,7 @@ PREFIX = "tno"
 _SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
 SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
 
-# Within this time a revoked key stops working, and what other processes have booked on a key is noticed.
+# For so long a looked-up key is used: within it a revoked key stops working, and spending by other processes counts.
 CACHED_S = 30.0
 CACHED_KEYS = 10_000
 _NOBODY = "0" * 64
@@ -114,28 +100,28 @@ class Credential(NamedTuple):
 
 
 def read_credential(text: str) -> Credential | None:
-    """The key a header carries, if it has a key's shape: nothing else ever reaches a lookup."""
-    found = _SHAPE.match(text)
-    return Credential(found[1], found[2]) if found is not None else None
+    """The key in a header; None if it does not have a key's shape, so that nothing else reaches a lookup."""
+    match = _SHAPE.match(text)
+    return Credential(match[1], match[2]) if match is not None else None
 
 
 def digest(secret: str, pepper: bytes) -> str:
-    # Not `hmac.digest`: it lets go of the interpreter's lock, and for a microsecond's work waits to have it back.
+    # Not `hmac.digest`: that releases the interpreter's lock and waits to get it back, longer than the digest takes.
     return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
 
 
 class Cached(Struct):
-    """A key as it was looked up, and its caller once its secret has been shown."""
+    """The result of looking up a key, and the caller made of it."""
 
     until: float
-    """When it is looked up again: soon, and no later than it expires."""
+    """When to look it up again: no later than the key expires."""
     row: Key | None
-    """None where there is none that is valid."""
+    """None if there is no valid key of this id."""
     caller: Caller | None = None
 
 
 class Auth:
-    """Knows keys. A server on loopback that has none lets everybody on this machine ask."""
+    """Authentication by key. A server on loopback without any keys is open to everyone on its machine."""
 
     def __init__(
         self, store: Store | None, pepper: bytes, *, loopback: bool, clock: Callable[[], float] = time.time
@@ -150,18 +136,18 @@ class Auth:
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
         self.owner = Caller("", "", frozenset(SCOPES), Budget())
         self._has_keys = (-CACHED_S, False)
-        """When that was looked up, and what was found."""
+        """Whether there are keys, and when that was looked up."""
 
     async def caller(
         self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False, counts: bool = True
     ) -> Caller:
-        """Who sends these headers. `counts`: it is a request, of which a key has so many a minute."""
+        """Who sends these headers; refused without a valid key. `counts`: this counts against the key's rate."""
         if await self.is_open():
             return self.owner if admin else self._anyone
         credential = _credential(headers)
         cached = await self._look_up(credential.key_id)
         row = cached.row
-        # Compared even where there is no such key, so that both take the same time.
+        # Compared even if there is no such key, so that both take the same time.
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
         if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
@@ -175,7 +161,7 @@ class Auth:
         return self.loopback and not await self._any_keys()
 
     async def holder(self, key_id: str) -> Caller | None:
-        """The caller that a key makes, for who has shown its secret before; None once it is no longer valid."""
+        """The caller of a key whose secret was checked before; None once the key is no longer valid."""
         cached = await self._look_up(key_id)
         return await self._caller(cached, cached.row) if cached.row is not None else None
 
@@ -194,15 +180,14 @@ class Auth:
         return cached.caller
 
     def forget(self) -> None:
-        """Look every key up again: one was made, changed or revoked."""
+        """Look up every key again: one was created, changed or revoked."""
         self._keys.clear()
         self._has_keys = (-CACHED_S, False)
 
     async def _any_keys(self) -> bool:
         now = time.monotonic()
         if now - self._has_keys[0] >= CACHED_S:
-            found = self.store is not None and await asyncio.to_thread(self.store.keys.any)
-            self._has_keys = (now, found)
+            self._has_keys = (now, self.store is not None and await asyncio.to_thread(self.store.keys.any))
         return self._has_keys[1]
 
     async def _look_up(self, key_id: str) -> Cached:
@@ -222,8 +207,8 @@ class Auth:
         return cached
 
     async def _budget(self, row: Key) -> Budget:
-        """The key's money, held against the store's rows whenever the key is looked up: other processes spend, too, and
-        what this one has booked and not yet written down is in its budget alone."""
+        """The key's budget, brought up to date with the store: other processes spend, too. What this process has booked
+        and not yet written is known to the budget alone."""
         limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
         now, spent = self.clock(), {}
         for period in PERIODS:
@@ -235,7 +220,7 @@ class Auth:
         return budget
 
     def _rate(self, row: Key) -> Rate:
-        """What the key has asked lately, however often it is looked up again."""
+        """The rate of a key outlives the cached row, so that looking it up again does not reset it."""
         rate = self._rates.setdefault(row.id, Rate())
         rate.per_minute = row.per_minute
         return rate
@@ -244,13 +229,13 @@ class Auth:
 def _credential(headers: Sequence[tuple[bytes, bytes]]) -> Credential:
     given = [value for name, value in headers if name in (b"authorization", b"x-api-key")]
     if not given:
-        said = "a key is needed: send it as `Authorization: Bearer tno_…` or `x-api-key: tno_…`"
-        raise Refused(401, "invalid_api_key", said)
+        message = "a key is needed: send it as `Authorization: Bearer tno_…` or `x-api-key: tno_…`"
+        raise Refused(401, "invalid_api_key", message)
     if len(given) > 1:
         raise Refused(400, "invalid_request_error", "more than one credential: send exactly one")
     text = given[0].decode("latin-1")
     scheme, space, rest = text.partition(" ")
-    found = read_credential(rest if space and scheme.lower() == "bearer" else text)
-    if found is None:
+    credential = read_credential(rest if space and scheme.lower() == "bearer" else text)
+    if credential is None:
         raise Refused(401, "invalid_api_key", "this is not a Turnout key (tno_…); see turnout keys")
-    return found
+    return credential
