@@ -1,9 +1,9 @@
-"""The one HTTP client: a library's (aiohttp), held to what the egress guard allows.
+"""The one HTTP client: aiohttp's, limited to what the egress guard allows.
 
-It connects where the guard says, attaches a credential only to the host it belongs to, follows no redirect, inflates
-nothing that it was not told to, and names what went wrong. A name is resolved once and all its addresses are checked
-before one is used. Redirects, cookies, decompression, and proxies from the environment are off. Under other rules,
-names and connections of the old ones are not used again.
+It connects only where the guard allows, sends a credential only to the host it belongs to, and gives every failure a
+name of ours. A host name is resolved once, and all its addresses are checked before one is used. Redirects, cookies,
+decompression and proxies from the environment are off. When the guard's rules change, connections and resolved names
+of the old rules are not used again.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
 from time import monotonic
 from types import TracebackType
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -39,41 +39,42 @@ from .transport import Exchange, Request, Talk, Transport
 
 __all__ = ["Client", "Request", "Response"]
 
-# A place in the pool, the name, the connection and TLS together; a provider that takes longer is as good as down.
+# For the pool, the name, the connection and TLS together; a provider that takes longer counts as down.
 CONNECT_S = 2.0
 CONNECTIONS = 512
 KEEP_ALIVE_S = 30.0
-# Headers that the library adds where a request has none.
+# Headers that aiohttp adds to a request without them.
 UNASKED = frozenset(("accept", "content-type"))
-# How long a name's addresses, once checked, are used.
+# How long the checked addresses of a name are used.
 NAMES_S = 30
-# All headers of an answer together; Node takes no more either.
+# All headers of a response together; Node has the same limit.
 HEADER_BYTES = 16 * 1024
-# A longer body is sent in pieces: what is not sent when its caller goes away never is.
+# A longer body is sent in pieces, so that sending it stops when its caller goes away.
 PIECE_BYTES = 64 * 1024
-# Of one message of a WebSocket: the list of all entities of a large home has some 3 MB.
+# Of one WebSocket message: the list of all entities of a large home has some 3 MB.
 MESSAGE_BYTES = 16 * 1024 * 1024
-# How long a WebSocket that is left may take to say goodbye.
+# How long closing a WebSocket may wait for the other side.
 FAREWELL_S = 0.25
-# Of an answer that is read whole. Generations are far smaller; images and audio may not be.
+# Of a response that is read whole. Generations are far smaller; images and audio may not be.
 WHOLE_BYTES = 64 * 1024 * 1024
-# Answers are asked for as they are. What comes encoded all the same is refused, or, where the request says so, inflated
-# up to the limit it is read with.
+# Requests ask for plain responses. A compressed one is refused, or inflated if the request says so, within the limit
+# it is read with.
 PLAIN = frozenset(("", "identity"))
 TOO_LONG = "the answer took too long"
+Started = TypeVar("Started")
 _PATH = re.compile(r"/[\x21\x22\x24-\x7e]*")
 _BROKEN_LINE = re.compile(r"[\x00\r\n]")
 
 
 class Client:
-    """Opens exchanges. One for the whole process; used inside one running event loop."""
+    """Sends requests. One for the whole process; used inside one running event loop."""
 
     def __init__(self, egress: Egress, transport: Transport | None = None) -> None:
         self.egress = egress
         self.transport = transport or HttpTransport()
 
     async def open(self, request: Request, wait_s: float) -> Response:
-        """Send a request; the response, once its headers are here."""
+        """Send a request and return the response as soon as its headers have arrived."""
         origin = self.egress.known.get(request.origin) or self.egress.allows(request.origin)
         exchange = await self.transport.send(_complete(request, origin), self.egress, wait_s)
         encoding = exchange.headers.get("content-encoding", "").strip().lower()
@@ -87,7 +88,7 @@ class Client:
         raise broken
 
     async def converse(self, request: Request, wait_s: float) -> Talk:
-        """Open a WebSocket. A credential that is said in it is shielded like one in a header."""
+        """Open a WebSocket. A credential sent in a message is protected like one in a header."""
         origin = self.egress.allows(request.origin)
         return await self.transport.converse(_complete(request, origin), self.egress, wait_s)
 
@@ -96,14 +97,14 @@ class Client:
 
 
 def _complete(request: Request, origin: Origin) -> Request:
-    """The request with every header it is sent with; refused if it could be read as more than it is."""
+    """The request with all its headers; refused if a server could read it as more than one request."""
     if not _PATH.fullmatch(request.path):
         raise EgressRefused(f"{request.path[:120]!r} leads away from {origin}: no connection is made")
     headers = {"accept-encoding": "identity", "user-agent": "turnout"}
     for name, value in request.headers.items():
         headers[name.lower()] = value
     if request.credential is not None:
-        # It replaces what a caller sent under its name.
+        # It replaces a header of the same name from the caller.
         headers[request.credential[0].lower()] = request.credential[1]
     if _BROKEN_LINE.search("".join((*headers, *headers.values()))):
         name = next(name for name, value in headers.items() if _BROKEN_LINE.search(name + value))
@@ -113,7 +114,7 @@ def _complete(request: Request, origin: Origin) -> Request:
 
 
 class Response:
-    """An answer. Use it as a context: leaving it ends the exchange."""
+    """A response. Use it as a context: leaving it ends the exchange."""
 
     def __init__(self, exchange: Exchange, where: str, encoding: str = "") -> None:
         self.status = exchange.status
@@ -131,12 +132,12 @@ class Response:
         self.close()
 
     def close(self) -> None:
-        """End it, for a reader in another task too. A connection whose answer did not end is not used again."""
+        """End the exchange, also for a reader in another task. The connection of an unfinished one is not reused."""
         self._exchange.close()
 
     async def next(self, idle_s: float, deadline: Deadline | None = None) -> bytes:
-        """More of the body as it arrives, empty at its end; a silence longer than `idle_s` is an error, and so is one
-        that lasts until the deadline."""
+        """The next piece of the body, empty at its end. Raises TimedOut after a silence of `idle_s`, or at the
+        deadline."""
         wait_s = idle_s if deadline is None else deadline.within(idle_s)
         if not wait_s:
             raise self._late(TOO_LONG)
@@ -144,16 +145,15 @@ class Response:
             async with asyncio.timeout(wait_s):
                 return await self._exchange.next()
         except TimeoutError:
-            # Out of time is not the same as silent for too long.
             raise self._late(f"silent for {idle_s:g} s" if wait_s == idle_s else TOO_LONG) from None
 
     async def chunks(self, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
-        """All of it, as it arrives."""
+        """The body, piece by piece as it arrives."""
         while chunk := await self.next(idle_s, deadline):
             yield chunk
 
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
-        """The whole body; with it the exchange ends."""
+        """The whole body; ends the exchange."""
         left_s = deadline.at - monotonic()
         if left_s <= 0:
             raise self._late(TOO_LONG)
@@ -189,63 +189,60 @@ class HttpTransport:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        origin, body, headers = request.origin, request.body, request.headers
-        way = _way(egress, origin)
-        if way["proxy_headers"] and origin.scheme != "https":
-            # With TLS the proxy reads what opens the tunnel, and nothing else.
-            headers = {**headers, **way["proxy_headers"]}
-        attempt = _Attempt(request)
-        try:
-            async with asyncio.timeout(wait_s):
-                # Set after the timer is: that keeps the context it was made in until its time has come.
-                mark = _attempt.set(attempt)
-                try:
-                    response = await self._opened(egress).request(
-                        request.method,
-                        _url(origin, request.path),
-                        data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-                        headers=headers,
-                        # The library copies all headers to skip some: asked for only where it would add one.
-                        skip_auto_headers=None if headers.keys() >= UNASKED else UNASKED,
-                        allow_redirects=False,
-                        ssl=self._trusted(origin),
-                        **way,
-                    )
-                finally:
-                    _attempt.reset(mark)
-        except (NetError, aiohttp.ClientError, OSError) as error:
-            failure = name_failure(error, origin.host, CONNECT_S, wait_s)
-        else:
-            exchange = _Exchange(response)
-            if exchange.size <= HEADER_BYTES:
-                return exchange
+        origin, body, headers, proxy = request.origin, request.body, request.headers, _proxy(egress, request.origin)
+        if proxy["proxy_headers"] and origin.scheme != "https":
+            # Over TLS the login goes with CONNECT; without TLS it goes with the request itself.
+            headers = {**headers, **proxy["proxy_headers"]}
+
+        async def start() -> aiohttp.ClientResponse:
+            return await self._opened(egress).request(
+                request.method,
+                _url(origin, request.path),
+                data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
+                headers=headers,
+                # aiohttp copies all headers to leave out some of its own: only asked for where it would add one.
+                skip_auto_headers=None if headers.keys() >= UNASKED else UNASKED,
+                allow_redirects=False,
+                ssl=self._trusted(origin),
+                **proxy,
+            )
+
+        exchange = _Exchange(await self._attempt(request, wait_s, start))
+        if exchange.size > HEADER_BYTES:
             exchange.close()
-            said = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
-            failure = Broken(f"{origin.host}: {said}")
-        failure.was_sent = attempt.connected
-        raise failure
+            message = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+            broken = Broken(f"{origin.host}: {message}")
+            broken.was_sent = True
+            raise broken
+        return exchange
 
     async def converse(self, request: Request, egress: Egress, wait_s: float) -> Conversation:
         """Open a WebSocket, through the same guard."""
+
+        async def start() -> aiohttp.ClientWebSocketResponse:
+            return await self._opened(egress).ws_connect(
+                _url(request.origin, request.path),
+                headers=request.headers,
+                max_msg_size=MESSAGE_BYTES,
+                ssl=self._trusted(request.origin),
+                **_proxy(egress, request.origin),
+            )
+
+        return Conversation(await self._attempt(request, wait_s, start), request.origin.host)
+
+    async def _attempt(self, request: Request, wait_s: float, start: Callable[[], Awaitable[Started]]) -> Started:
+        """What `start` returns, within the time; its failures are NetErrors."""
         attempt = _Attempt(request)
-        mark = _attempt.set(attempt)
         try:
             async with asyncio.timeout(wait_s):
-                socket = await self._opened(egress).ws_connect(
-                    _url(request.origin, request.path),
-                    headers=request.headers,
-                    max_msg_size=MESSAGE_BYTES,
-                    ssl=self._trusted(request.origin),
-                    **_way(egress, request.origin),
-                )
-        except aiohttp.WSServerHandshakeError as error:
-            raise Broken(f"{request.origin.host}: no WebSocket (HTTP {error.status})") from None
+                # Set within the timeout: its timer would keep a context with this value until it fires.
+                mark = _attempt.set(attempt)
+                try:
+                    return await start()
+                finally:
+                    _attempt.reset(mark)
         except (NetError, aiohttp.ClientError, OSError) as error:
             failure = name_failure(error, request.origin.host, CONNECT_S, wait_s)
-        else:
-            return Conversation(socket, request.origin.host)
-        finally:
-            _attempt.reset(mark)
         failure.was_sent = attempt.connected
         raise failure
 
@@ -274,27 +271,27 @@ class HttpTransport:
 
 
 class _Attempt:
-    """What a request's connection must know of it, and what is known of the connection."""
+    """What the connector must know about a request, and whether it got a connection."""
 
     def __init__(self, request: Request) -> None:
         self.origin = request.origin
         self.shielded = request.shielded
-        """It carries a key: over http it goes to no public address, wherever the name leads."""
+        """It carries a key, which is never sent to a public address over plain http."""
         self.connected = False
-        """Until then nothing of it was sent."""
+        """Before that, nothing of the request was sent."""
 
 
 _attempt: ContextVar[_Attempt] = ContextVar("attempt")
 
 
 class _Exchange:
-    """An answer on one connection."""
+    """A response on its connection."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
         self.size = 0
-        """Of its headers."""
+        """Of the headers, in bytes."""
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
@@ -318,7 +315,7 @@ class _Exchange:
             chunk = await self._response.content.readany()
             broken = None if chunk else self._response.content.exception() or self._torn()
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
-            broken = error  # a RuntimeError if the connection was lost this moment
+            broken = error  # a RuntimeError if the connection was lost at this moment
         if broken is not None:
             raise Broken(f"{self._where}: the answer broke off ({said_by(broken)})") from broken
         return chunk
@@ -328,14 +325,14 @@ class _Exchange:
         if self._closed is not None:
             self._closed.remove_done_callback(self._end)
         if content.at_eof() and self._response.connection is None:
-            return  # all of it was read, and its connection is free for the next
+            return  # it was read to its end, and its connection is free for the next request
         if content.exception() is None:
-            # Left to itself aiohttp raises one error object for all answers, which then keeps every frame it saw.
+            # By default aiohttp raises one error object for all responses, which then keeps every frame it passed.
             content.set_exception(aiohttp.ClientConnectionError("closed by us"))
         self._response.close()
 
     def _end(self, closed: asyncio.Future[None]) -> None:
-        """The connection is gone: a reader need not wait for the rest."""
+        """The connection was lost: a reader must not wait for the rest."""
         content, lost = self._response.content, _lost(closed)
         if content.exception() is None and not content.is_eof():
             content.set_exception(
@@ -343,14 +340,14 @@ class _Exchange:
             )
 
     def _torn(self) -> BaseException | None:
-        """An answer without a length ends with its connection: well if that was closed, not if it was torn."""
+        """The error if a response that ends with its connection was cut off: closed is an end, reset is not."""
         if self._closed is None or not self._closed.done():
             return None
         return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
 
 
 class Conversation:
-    """A WebSocket: messages of text in both directions, each of them bounded."""
+    """A WebSocket: text messages of limited size in both directions."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, where: str) -> None:
         self._socket = socket
@@ -376,14 +373,14 @@ class Conversation:
         return str(heard.data)
 
     async def close(self) -> None:
-        """Leave it, without waiting long for the other side to agree."""
+        """Close it, without waiting long for the other side."""
         with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
             async with asyncio.timeout(FAREWELL_S):
                 await self._socket.close()
 
 
 class _Resolver(AbstractResolver):
-    """Hands out a name's addresses once the egress guard has admitted all of them."""
+    """Resolves a name; raises EgressRefused unless the guard admits every one of its addresses."""
 
     def __init__(self, egress: Egress) -> None:
         self._egress = egress
@@ -404,17 +401,17 @@ class _Resolver(AbstractResolver):
 
 
 class _Made(NamedTuple):
-    """What is known of a connection since it was made."""
+    """What was true of a connection when it was made."""
 
     rules: object
-    """What was allowed then."""
+    """The rules of the guard."""
     address: str
     exposed: bool
-    """Others can read what is sent on it."""
+    """Whether others can read what is sent on it."""
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Hands out only connections on which nothing has come unasked, and lets none linger with words left to send."""
+    """A pool that hands out no connection that has received unrequested bytes, and keeps none with unsent bytes."""
 
     def __init__(self, egress: Egress) -> None:
         super().__init__(
@@ -429,7 +426,7 @@ class _Connector(aiohttp.TCPConnector):
     ) -> Connection:
         attempt, rules = _attempt.get(), self._egress.rules
         if (req.url.scheme, req.url.host, req.url.port) != attempt.origin[:3]:
-            # Where the library follows a redirect of its own accord, as it does for a WebSocket.
+            # aiohttp follows redirects of a WebSocket handshake, whatever it is told.
             raise EgressRefused(f"{attempt.origin.host} leads to another place: no connection is made")
         if rules != self._rules:
             self._rules = rules
@@ -441,7 +438,7 @@ class _Connector(aiohttp.TCPConnector):
             same = made is None or made.rules == rules
             if same and protocol is not None and transport is not None and not protocol.should_close:
                 break
-            # An answer sent after the last one, to no question, would be taken for the answer to this one.
+            # Bytes that arrived after the last response would be taken for the response to this request.
             connection.close()
             if made is None:
                 raise aiohttp.ClientConnectionError("it spoke before it was asked")
@@ -449,7 +446,7 @@ class _Connector(aiohttp.TCPConnector):
             address = str(transport.get_extra_info("peername")[0])
             made = self._made[protocol] = _Made(rules, address, is_exposed(attempt.origin, address))
             if protocol.closed is not None:
-                # Asked for, so that how an idle connection ended is no stray error.
+                # Retrieved, so that asyncio does not report how an idle connection ended.
                 protocol.closed.add_done_callback(_lost)
         if attempt.shielded and made.exposed:
             connection.close()
@@ -460,15 +457,13 @@ class _Connector(aiohttp.TCPConnector):
         return connection
 
 
-class _Way(TypedDict):
-    """How a request leaves this network."""
-
+class _ProxyOptions(TypedDict):
     proxy: URL | None
     proxy_headers: dict[str, str]
 
 
-def _way(egress: Egress, origin: Origin) -> _Way:
-    """What is private is in this network, and so is the proxy: it leads out of it."""
+def _proxy(egress: Egress, origin: Origin) -> _ProxyOptions:
+    """The proxy for a request, if it needs one: private origins are inside this network, the proxy leads out of it."""
     proxy = egress.proxy if not origin.private else None
     if proxy is None:
         return {"proxy": None, "proxy_headers": {}}
@@ -477,12 +472,12 @@ def _way(egress: Egress, origin: Origin) -> _Way:
 
 
 def _lost(closed: asyncio.Future[None]) -> BaseException | None:
-    """What a connection was lost by; None if it was closed."""
+    """The error a connection was lost by; None if it was closed."""
     return None if closed.cancelled() else closed.exception()
 
 
 def _drop_unsent(transport: asyncio.Transport) -> None:
-    """Closing waits until all is sent, which a peer that does not read can put off for ever."""
+    """Closing waits until everything is sent, which never happens if the peer does not read."""
     if transport.get_write_buffer_size():
         transport.abort()
 
@@ -493,7 +488,7 @@ def _url(origin: Origin, path: str) -> URL:
 
 
 def trusted() -> ssl.SSLContext:
-    """The certificates this system trusts."""
+    """The certificates that this system trusts."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -26,6 +26,8 @@ def name_failure(error: Exception, where: str, connect_s: float, wait_s: float) 
             return TimedOut(f"{where}: no answer within {wait_s:g} s")
         case aiohttp.ClientHttpProxyError(status=status):
             return Unreachable(f"{where}: the proxy answered {status} to CONNECT")
+        case aiohttp.WSServerHandshakeError(status=status):
+            return Broken(f"{where}: no WebSocket (HTTP {status})")
         case aiohttp.ClientResponseError():
             return Broken(f"{where}: what it answered is not HTTP ({said_by(error)})")
         case aiohttp.ClientProxyConnectionError():
