@@ -43,6 +43,24 @@ class Body(Protocol):
     async def aclose(self) -> None: ...
 
 
+class StreamBody:
+    """A body made of pieces as they come. Closing it runs `close` even if no piece was ever sent: that ends the work
+    behind the pieces and closes its account."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
+        self._pieces = pieces
+        self._close = close
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        try:
+            await self._pieces.aclose()
+        finally:
+            await self._close()
+
+
 class Answer(NamedTuple):
     """What goes back to the client."""
 

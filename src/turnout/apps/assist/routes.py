@@ -12,11 +12,11 @@ from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
-from turnout.apps.event import Event, EventBody, Failed, write_events
-from turnout.core.aside import aside
+from turnout.apps.event import Event, Failed
+from turnout.apps.request import read_body, stream_events, wants_events
 from turnout.core.errors import Refused
 from turnout.core.query import Query, Turn
-from turnout.models.wire.format import UNREADABLE, check_text, told
+from turnout.models.wire.format import check_text
 
 from .event import AskContext, AssistAnswer
 from .library import Edition
@@ -90,18 +90,12 @@ class AssistRoutes:
 
     async def ask(self, call: Call) -> Answer:
         """Ask the assistant: documentation, code, the conversation itself, or the user's account."""
-        try:
-            body: AskBody = await aside(len(call.body), _body.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
+        body = await read_body(call, _body)
         query, context = _query(body, call.caller), _context(body)
         decision = await self.app.decide(query, call.caller, context)
         events = self.app.act(decision, query, call.caller, context)
-        if body.stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            shown = _shown(events)
-            streamed = EventBody(write_events(shown, await anext(shown)), shown)
-            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], streamed)
+        if wants_events(call, body.stream):
+            return await stream_events(_with_refusal(events), decision.id)
         return answer(await last_of(events))
 
     async def list_libraries(self, call: Call) -> Answer:
@@ -167,8 +161,8 @@ def _text(said: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(said), indent=1).decode()
 
 
-async def _shown(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-    """The events, and as the last of them what a budget or a limit refuses: the answer has begun."""
+async def _with_refusal(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """The events. The answer has begun, so a budget or a limit that refuses now is told as the last event."""
     async with aclosing(events):
         try:
             async for event in events:
