@@ -20,8 +20,8 @@ from turnout.core.router import Router
 from turnout.core.verdict import Gate, Reason, Verdict
 from turnout.models.slot import Slot, Slots
 
+from .local import ClaimChoice
 from .router_agent import RouterAgent
-from .verdict import ClaimChoice
 
 PROFILE = "claims"
 AGENT = "agent.v1"

@@ -30,7 +30,8 @@ from turnout.text.json import UNREADABLE
 
 from .card import Card, read_type
 from .library import ClaimCandidate, ClaimLibrary
-from .verdict import VERDICT_SCHEMA, AgentVerdict, ClaimChoice, guard, read_verdict
+from .local import ClaimChoice
+from .verdict import VERDICT_SCHEMA, AgentVerdict, guard, read_verdict
 
 # The specification's numbers.
 TEMPERATURE, TOKENS, ROUNDS, TURNS = 0.1, 4000, 6, 5
