@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from turnout.apps.converse import json_object
 from turnout.core.verdict import Reason
 
 from .card import Card, ClaimType, asks_alike, read_type
@@ -58,7 +59,7 @@ _verdict = msgspec.json.Decoder(AgentVerdict)
 
 def read_verdict(text: str) -> AgentVerdict:
     """The verdict in a reply; raises an error of `UNREADABLE` for anything else."""
-    return _verdict.decode(text[text.find("{") : text.rfind("}") + 1])
+    return _verdict.decode(json_object(text))
 
 
 def without_demo(choice: ClaimChoice, library: ClaimLibrary, takes_demo: bool) -> ClaimChoice:
