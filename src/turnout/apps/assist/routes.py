@@ -1,4 +1,4 @@
-"""What of the application others can reach: its rows of the route table, and tools that documentation clients know."""
+"""The HTTP routes of the application, and its tools, which documentation clients know."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .app import AssistApp
 
 Name = Annotated[str, Meta(max_length=200)]
-# Passages a documentation client gets for one question, and the libraries it is told of.
+# Passages that a documentation client gets for one question, and libraries that it gets for one name.
 TOLD, LISTED = 5, 10
 
 
@@ -50,14 +50,14 @@ class AskBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ResolveBody(Struct, rename="camel"):
-    """A library that documentation is wanted of."""
+    """The name of a library whose documentation is wanted."""
 
     library_name: str
     query: str = ""
 
 
 class QueryDocsBody(Struct, rename="camel"):
-    """A question to the documents of a library."""
+    """A question about a library."""
 
     library_id: str
     query: str
@@ -75,7 +75,7 @@ _body = msgspec.json.Decoder(AskBody)
 
 
 class AssistRoutes:
-    """Shows one application."""
+    """The routes and tools of one application."""
 
     def __init__(self, app: AssistApp) -> None:
         self.app = app
@@ -102,9 +102,9 @@ class AssistRoutes:
         """Which libraries were ingested, in which versions."""
         libraries = await self.app.libraries()
         found = await asyncio.to_thread(libraries.editions)
-        # Where the folders are is the operator's business.
-        told = ("library", "version", "follows", "ingested_at", "files", "sections")
-        rows = [{"id": one.id, **{name: getattr(one, name) for name in told}} for one in found]
+        # Only the operator may know the folders.
+        shown = ("id", "library", "version", "follows", "ingested_at", "files", "sections")
+        rows = [{name: getattr(one, name) for name in shown} for one in found]
         return answer({"libraries": rows})
 
     # --- tools
@@ -154,11 +154,11 @@ def _context(body: AskBody) -> AskContext:
     )
 
 
-def _text(said: Any) -> str:
+def _text(value: Any) -> str:
     """Text as it is, anything else as JSON."""
-    if said is None or isinstance(said, str):
-        return said or ""
-    return msgspec.json.format(msgspec.json.encode(said), indent=1).decode()
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
 
 
 async def _with_refusal(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
@@ -172,7 +172,7 @@ async def _with_refusal(events: AsyncGenerator[Event, None]) -> AsyncGenerator[E
 
 
 async def last_of(events: AsyncGenerator[Event, None]) -> AssistAnswer:
-    """How it ended; refused where it failed."""
+    """The answer; raises Refused if it failed."""
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AssistAnswer):
