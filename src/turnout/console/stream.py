@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from turnout.apps.app import Answer, StreamBody
-from turnout.apps.event import Event
+from turnout.apps.event import Event, Failed
 from turnout.core.errors import Refused
 
-from .page import SECURITY, templates
+from .page import EVENT_STREAM, templates
 
 
 class PagePart(Struct, frozen=True):
@@ -38,8 +38,7 @@ def part(into: str, template: str, how: Literal["replace", "append"] = "append",
 
 def stream(events: AsyncGenerator[Event, None], render: Renders, *first: PagePart) -> Answer:
     """An answer that shows `first`, then the events as they come."""
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
-    return Answer(200, headers, StreamBody(_pieces(events, render, first), events.aclose))
+    return Answer(200, EVENT_STREAM, StreamBody(_pieces(events, render, first), events.aclose))
 
 
 async def _pieces(
@@ -49,12 +48,16 @@ async def _pieces(
         yield _sse(piece)
     try:
         async for event in events:
-            for piece in render(event):
+            for piece in (_failed(event.reason),) if isinstance(event, Failed) else render(event):
                 yield _sse(piece)
     except Refused as refused:
-        yield _sse(part("told-here", "error_part.html", "replace", said=str(refused), signs_in=False))
+        yield _sse(_failed(str(refused)))
     finally:
         await events.aclose()
+
+
+def _failed(reason: str) -> PagePart:
+    return part("told-here", "error_part.html", "replace", said=reason, signs_in=False)
 
 
 def _sse(piece: PagePart) -> bytes:
