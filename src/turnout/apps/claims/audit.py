@@ -28,7 +28,7 @@ from turnout.text.count import counted
 from turnout.text.fence import make_fence, unfence
 
 from .agent import AGENTS, Agent, AgentOutput, FoundEvidence, WrittenAnswer, agents, read_output, schema_of
-from .card import AgentAudit, Card, CardConfidence, CardSource, ClaimType, ClaimVerdict, read_type
+from .card import AgentAudit, Card, CardSource, ClaimType, read_type
 from .demo_agent import demo_output
 from .research import SEARCHES, Research, Search
 from .verify import ReadPage, verify
@@ -218,35 +218,20 @@ def found_sources(output: Mapping[str, Any]) -> list[CardSource]:
 
 
 def make_card(order: AuditOrder, done: Sequence[StepResult]) -> Card:
-    """The card of an audit, which may be incomplete. The same steps always make the same card."""
-    topic, judged = _output(done, "topic_finder"), _output(done, "adversarial_checker")
-    written, closing = _output(done, "writing_agent"), _output(done, "publisher")
-    return Card(
-        tenant=order.tenant,
-        id=order.pipeline_id,
-        claim_text=topic.get("claim_text", order.claim_text),
-        claim_type_category=read_type(str(topic.get("claim_type_category", ""))) or ClaimType.HISTORICAL,
-        verdict=ClaimVerdict(judged["verdict"]),
-        short_answer=written.get("short_answer", ""),
-        deep_answer=written.get("deep_answer", ""),
-        confidence_level=CardConfidence(judged["confidence_level"]),
-        claimant=topic.get("claimant", ""),
-        why_matters=topic.get("why_matters", ""),
-        confidence_explanation=judged.get("confidence_explanation", ""),
-        evidence_summary=_output(done, "source_checker").get("evidence_summary", ""),
-        why_persists=tuple(written.get("why_persists", ())),
-        sources=msgspec.convert(_output(done, VERIFY).get("sources", ()), tuple[CardSource, ...]),
-        techniques=tuple(judged.get("techniques", ())),
-        category_tags=tuple(topic.get("category_tags", ())),
-        limitations=tuple(closing.get("limitations", ())),
-        audit_summary=closing.get("audit_summary", ""),
-        change_verdict_if=closing.get("change_verdict_if", ""),
-        agent_audit=tuple(
-            AgentAudit(one.step, one.output, one.model, one.elapsed_ms, one.at) for one in done if one.step in AGENTS
-        ),
-        demo=any(one.demo for one in done),
-        created_at=done[-1].at if done else None,
-    )
+    """The card of an audit, which may be incomplete. The same steps always make the same card.
+
+    The agents' outputs name their fields as the card does; the verdict is the adversarial checker's."""
+    fields = {name: value for agent in AGENTS for name, value in _output(done, agent).items()}
+    fields |= {
+        "id": order.pipeline_id,
+        "tenant": order.tenant,
+        "claim_type_category": read_type(str(fields.get("claim_type_category", ""))) or ClaimType.HISTORICAL,
+        "verdict": _output(done, "adversarial_checker")["verdict"],
+        "sources": _output(done, VERIFY).get("sources", ()),
+        "demo": any(one.demo for one in done),
+    }
+    audits = [AgentAudit(one.step, one.output, one.model, one.elapsed_ms, one.at) for one in done if one.step in AGENTS]
+    return replace(msgspec.convert(fields, Card), agent_audit=audits, created_at=done[-1].at if done else None)
 
 
 def sum_up(result: StepResult) -> str:

@@ -2,7 +2,7 @@
 
 A cosine means something different with each embedder, so a gate belongs to one and is stored with its name. It is
 fitted for a stated bound on false exact matches: of the questions without a card, at most this share is admitted, with
-this confidence. Fitting needs NumPy and SciPy; using a gate does not.
+this confidence. Fitting needs the extra `learn`; using a gate does not.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 GUARD: Final = 2
 # The name of the gate that is used without an embedder.
 TEXT_ALONE: Final = "text"
-# Newton's method on five weights; it converges after about eight steps.
-STEPS: Final = 30
-# Keeps the weights finite if one feature separates all examples, as scikit-learn's C=100 does.
-RIDGE: Final = 0.01
+# Weak regularization, which keeps the weights finite if one feature separates all examples.
+STRENGTH: Final = 100.0
+# Newton's method converges to this in about eight steps, so that every machine finds the same gate.
+TOLERANCE: Final = 1e-9
 # The share of true matches that the floor keeps among the candidates.
 KEPT: Final = 0.95
 
@@ -138,27 +138,13 @@ def _floor(matches: Sequence[MatchFeatures]) -> float:
 
 
 def _fit(rows: Array, labels: Array) -> tuple[tuple[float, ...], float]:
-    """Logistic regression by Newton's method. Features with negative weights are left out, so that a card that is more
-    like the question never scores less."""
-    import numpy as np
+    """Logistic regression. Features with negative weights are left out, so that a card that is more like the question
+    never scores less."""
+    from sklearn.linear_model import LogisticRegression
 
-    found = _solve(rows, labels)
-    while (found[:-1] < 0).any():
-        rows = rows * (found[:-1] >= 0)
-        found = np.where(np.r_[rows.any(axis=0), True], _solve(rows, labels), 0.0)
-    *weights, bias = map(float, found)
-    return tuple(weights), bias
-
-
-def _solve(rows: Array, labels: Array) -> Array:
-    import numpy as np
-
-    design = np.c_[rows, np.ones(len(rows))]
-    ridge = np.diag([*[RIDGE] * rows.shape[1], 0.0])
-    weights = np.zeros(design.shape[1])
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(design @ weights, -60, 60)))
-        gradient = design.T @ (labels - chance) - ridge @ weights
-        curve = (design * (chance * (1 - chance))[:, None]).T @ design + ridge + 1e-9 * np.eye(len(weights))
-        weights = weights + np.linalg.solve(curve, gradient)
-    return weights
+    model = LogisticRegression(C=STRENGTH, solver="newton-cholesky", tol=TOLERANCE)
+    while True:
+        weights = model.fit(rows, labels).coef_[0]
+        if (weights >= 0).all():
+            return tuple(map(float, weights)), float(model.intercept_[0])
+        rows = rows * (weights >= 0)

@@ -5,11 +5,11 @@ Each labelled question gives two examples: one with its card, and one as if its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from .gate import TEXT_ALONE, ClaimGate, MatchFeatures, fit_gate
+from .gate import ClaimGate, MatchFeatures, fit_gate
 from .library import ClaimCandidate, ClaimLibrary
 from .wording import contradiction, known_share, nearest, returned
 
@@ -90,12 +90,3 @@ def share_found(gate: ClaimGate, seen: Sequence[Observed]) -> tuple[float, float
     found = sum(one.right is not None and gate.admits(one.right) and not one.right_refused for one in seen)
     wrong = sum(one.wrong is not None and gate.admits(one.wrong) and not one.wrong_refused for one in seen)
     return found / (len(seen) or 1), wrong / (len(seen) or 1)
-
-
-def calibrate(
-    library: ClaimLibrary, questions: Iterable[LabelledQuestion], *, bound: float = 0.05, confidence: float = 0.95
-) -> ClaimGate:
-    """The gate for the library's embedder, fitted on these questions; it is not stored."""
-    embedder = library.index.embedder
-    name = TEXT_ALONE if embedder is None else embedder.name
-    return fit_observed([observe(library, one) for one in questions], name, bound=bound, confidence=confidence)
