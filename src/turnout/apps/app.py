@@ -112,8 +112,7 @@ class Call(NamedTuple):
         except UnknownProfile as error:
             said = f"no profile {name[:SHOWN]!r} is served here{suggest(name, error.known)}: {', '.join(error.known)}"
             raise Refused(404, "not_found_error", said) from None
-        if self.caller.profiles is not None and name not in self.caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
+        self.caller.check_profile(name)
         return name
 
     async def decide(self, query: Query, profile: str | None = None) -> Decision:

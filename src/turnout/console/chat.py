@@ -5,14 +5,13 @@ The form holds the conversation, so reloading the page starts a new one, and the
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.apps.claims.answer import AuditStarted, ClaimAnswer, tell_audited
+from turnout.apps.claims.answer import AuditEnded, AuditStarted, ClaimAnswer
 from turnout.apps.claims.app import MOST_TURNS, ClaimQuestion, ClaimsApp
 from turnout.apps.claims.card import Card
 from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineStarted
@@ -43,33 +42,6 @@ EXAMPLES = (
 _turns = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-class CardMade(Event, frozen=True, tag="card_made"):
-    """The card of an audit; or why there is none."""
-
-    card: Card | None
-    text: str
-
-
-async def follow(app: ClaimsApp, asked: ClaimQuestion, call: Call) -> AsyncGenerator[Event, None]:
-    """The events of a question, and of its audit if there is one."""
-    last: Event | None = None
-    seen = 0
-    async with aclosing(app.ask(asked, call.caller)) as events:
-        async for last in events:
-            seen = max(seen, last.sequence if isinstance(last, ChatEvent) else 0)
-            yield last
-    if not isinstance(last, ClaimAnswer) or not isinstance(last.response, AuditStarted):
-        return
-    pipeline = await app.pipeline()
-    # Only later events: the session may have had other audits.
-    async with aclosing(pipeline.events(last.session_id, seen, tenant=call.caller.tenant)) as progress:
-        async for event in progress:
-            if isinstance(event, PipelineStarted | AgentStarted | AgentCompleted):
-                yield event
-    made = await pipeline.result(last.response.pipeline_id)
-    yield CardMade(made if isinstance(made, Card) else None, tell_audited(made))
-
-
 class ChatPage:
     """The changes that one question makes to the page."""
 
@@ -93,12 +65,12 @@ class ChatPage:
                 yield part(f"answer-{self.number}", template, found=event.response)
                 yield from self.ended(event.session_id, event.result)
             yield part(f"why-{self.number}", "chat_why.html", "replace", answer=event)
-        elif isinstance(event, CardMade):
-            if event.card is not None:
-                yield part(f"answer-{self.number}", "chat_card.html", found=event.card)
+        elif isinstance(event, AuditEnded):
+            if isinstance(event.response, Card):
+                yield part(f"answer-{self.number}", "chat_card.html", found=event.response)
             else:
-                yield part(f"answer-{self.number}", "error_part.html", said=event.text, signs_in=False)
-            yield from self.ended(self.asked.session, event.text)
+                yield part(f"answer-{self.number}", "error_part.html", said=event.result, signs_in=False)
+            yield from self.ended(self.asked.session, event.result)
 
     def ended(self, session: str, text: str) -> Iterator[PagePart]:
         turns = [(turn.role, turn.text) for turn in self.asked.turns]
@@ -130,7 +102,7 @@ def chat_routes(console: Console) -> Sequence[Route]:
         asked = ClaimQuestion(text, turns[-MOST_TURNS:], form.get("session", "")[:128] or new_id())
         shown = ChatPage(asked, new_id())
         first = part("conversation", "chat_turn.html", question=text, number=shown.number)
-        return stream(follow(app, asked, call), shown.render, first)
+        return stream(app.follow(asked, call.caller), shown.render, first)
 
     async def judge(call: Call) -> Answer:
         """Was this the right claim?"""

@@ -111,8 +111,7 @@ class AssistApp:
     async def decide(self, query: Query, caller: Caller, context: AskContext = NO_CONTEXT) -> Decision:
         """Decide the type of a question. The editor's text is not classified. Earlier intents are left out if "this"
         means the selected code."""
-        if caller.profiles is not None and PROFILE not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        caller.check_profile(PROFILE)
         if not query.text.strip():
             raise invalid("query: the question is blank; say what you want to know")
         if query.declared is not None and not caller.may_force:

@@ -34,6 +34,17 @@ class ClaimAnswer(Event, frozen=True, tag="claim_answer"):
         return tell_answer(self.response)
 
 
+class AuditEnded(Event, frozen=True, tag="audit_ended"):
+    """The end of an audit that a question started."""
+
+    response: Card | AuditFailed
+
+    @property
+    def result(self) -> str:
+        """The result as text, for a chat."""
+        return tell_audited(self.response)
+
+
 def reasoning(decision: Decision) -> str:
     """The reasons in one line, as in the log's view `router_decisions`."""
     return "; ".join(reason.text or reason.code for reason in decision.reasons)

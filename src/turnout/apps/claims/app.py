@@ -31,7 +31,7 @@ from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
 from .analyzer import StandaloneQuestion, analyze, cut_history
-from .answer import AuditStarted, ClaimAnswer, reasoning, tell_audited
+from .answer import AuditEnded, AuditStarted, ClaimAnswer, reasoning
 from .card import Card
 from .choose import PROFILE, agent_seconds, router_slot, signals_in, undecided, with_agent, with_choice
 from .event import (
@@ -168,26 +168,38 @@ class ClaimsApp:
         turns = query.turns
         last = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=0)
         asked = ClaimQuestion(asked_text(query), tuple(turns[:last])[-MOST_TURNS:], query.session or "")
-        async with aclosing(self.ask(asked, caller)) as events:
-            async for event in events:
-                yield event
-        assert isinstance(event, ClaimAnswer)  # noqa: S101 - asking ends with one
-        if not isinstance(event.response, AuditStarted):
-            return
-        pipeline = await self.pipeline()
         text = ""
-        async with aclosing(pipeline.events(event.session_id, tenant=caller.tenant)) as progress:
-            async for step in progress:
-                if isinstance(step, AgentCompleted):
-                    text += (line := f"{step.agent}: {step.said}\n")
+        async with aclosing(self.follow(asked, caller)) as events:
+            async for event in events:
+                if isinstance(event, AgentCompleted):
+                    text += (line := f"{event.agent}: {event.said}\n")
                     yield Token(line)
-        rest = tell_audited(await pipeline.result(event.response.pipeline_id))
-        yield Token(f"\n{rest}")
-        yield Done(f"{text}\n{rest}")
+                elif isinstance(event, AuditEnded):
+                    yield Token(f"\n{event.result}")
+                    yield Done(f"{text}\n{event.result}")
+                else:
+                    yield event
 
     def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
         """`decision` is ignored: the mode depends on the cards, so it is decided while answering."""
         return self.answer(query, caller)
+
+    async def follow(self, asked: ClaimQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
+        """The events of a question and of the audit that it may start, up to the audit's `AuditEnded`."""
+        seen = 0
+        async with aclosing(self.ask(asked, caller)) as events:
+            async for event in events:
+                seen = event.sequence if isinstance(event, ChatEvent) else seen
+                yield event
+        assert isinstance(event, ClaimAnswer)  # noqa: S101 - asking ends with one
+        if not isinstance(event.response, AuditStarted) or not event.response.pipeline_id:
+            return
+        pipeline = await self.pipeline()
+        # Only later events: the session may have had other audits.
+        async with aclosing(pipeline.events(event.session_id, seen, tenant=caller.tenant)) as progress:
+            async for step in progress:
+                yield step
+        yield AuditEnded(await pipeline.result(event.response.pipeline_id))
 
     async def ask(self, asked: ClaimQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
         """Decide and answer; the last event is a `ClaimAnswer`."""
@@ -336,8 +348,7 @@ class ClaimsApp:
 
 
 def _check(asked: ClaimQuestion, caller: Caller) -> None:
-    if caller.profiles is not None and PROFILE not in caller.profiles:
-        raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+    caller.check_profile(PROFILE)
     if not asked.text.strip():
         raise invalid("question: it is blank; say what you want to know")
     if len(asked.text) > LONGEST:

@@ -19,7 +19,6 @@ from turnout.apps.request import invalid
 from turnout.core.decision import new_id
 from turnout.core.errors import Refused, StoreError, StoreUnavailable
 from turnout.core.verdict import Fault, contain
-from turnout.store import Store
 from turnout.store.session_log import open_session_log
 
 from .audit import AuditOrder, KeepsCards
@@ -50,17 +49,10 @@ class AuditFailed(Struct, frozen=True):
 class AuditPipeline:
     """The pipeline of a process, made by `open_pipeline`. Used inside one running event loop."""
 
-    def __init__(self, runtime: Runtime, store: Store, cards: KeepsCards, feed: Feed, reach: Reach) -> None:
-        self._store = store
-        self._cards = cards
-        self._feed = feed
-        self._reach = reach
-        self._workflow = AuditWorkflow(runtime, store, cards, feed, reach)
+    def __init__(self, workflow: AuditWorkflow) -> None:
+        self._workflow = workflow
         self._closed = False
         self._watching: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        await asyncio.to_thread(self._workflow.open)
 
     async def start(
         self, claim_text: str, context: str = "", *, session_id: str, caller: Caller, decision_id: str = ""
@@ -78,7 +70,7 @@ class AuditPipeline:
         )
         if not decision_id:
             decision = await self._workflow.decide(order)
-            self._store.append(decision, key_id=caller.key_id)
+            self._workflow.store.append(decision, key_id=caller.key_id)
             order = replace(order, decision_id=decision.id)
         started = await asyncio.to_thread(contain, self._workflow.begin, order)
         if isinstance(started, Fault):
@@ -90,11 +82,11 @@ class AuditPipeline:
     ) -> AsyncGenerator[ChatEvent, None]:
         """The events of a session after a number, in order, then new ones as they come. It ends after the last event
         if that ends a question; with `follow`, never."""
-        return self._feed.listen(tenant, session_id, after, follow)
+        return self._workflow.feed.listen(tenant, session_id, after, follow)
 
     async def emit(self, session_id: str, event: ChatEvent, *, tenant: str, key: str = "") -> ChatEvent:
         """Store an event, send it to all followers and return it with its number. A `key` is stored only once."""
-        return await asyncio.to_thread(self._feed.append, tenant, session_id, event, key)
+        return await asyncio.to_thread(self._workflow.feed.append, tenant, session_id, event, key)
 
     async def result(self, pipeline_id: str) -> Card | AuditFailed:
         """Wait for the end of an audit; its card, or why there is none. Raises Refused for an unknown id."""
@@ -107,7 +99,7 @@ class AuditPipeline:
         output = ended.output or {}
         if reason := output.get("failed") or ended.said:
             return AuditFailed(pipeline_id, output.get("agent", ""), reason)
-        card = await asyncio.to_thread(self._cards.get, str(output["card"]))
+        card = await asyncio.to_thread(self._workflow.cards.get, str(output["card"]))
         return card or AuditFailed(pipeline_id, CARD, f"the card {output['card']} is no longer in the library")
 
     async def resume(self) -> int:
@@ -133,8 +125,8 @@ class AuditPipeline:
             self._watching.cancel()
         self._workflow.stop()
         await asyncio.to_thread(self._workflow.close)
-        await self._feed.close()
-        await self._reach.close()
+        await self._workflow.feed.close()
+        await self._workflow.reach.close()
 
 
 async def open_pipeline(runtime: Runtime, library: KeepsCards, reach: Reach | None = None) -> AuditPipeline:
@@ -144,11 +136,11 @@ async def open_pipeline(runtime: Runtime, library: KeepsCards, reach: Reach | No
         raise Refused(503, "not_available", "an audit needs a store: start with one")
     reach = reach or open_reach(runtime.config)
     log = await asyncio.to_thread(open_session_log, runtime.store)
-    pipeline = AuditPipeline(runtime, runtime.store, library, Feed(log), reach)
+    workflow = AuditWorkflow(runtime, runtime.store, library, Feed(log), reach)
     try:
-        await pipeline.open()
+        await asyncio.to_thread(workflow.open)
     except Refused:
         await asyncio.to_thread(log.close)
         await reach.close()
         raise
-    return pipeline
+    return AuditPipeline(workflow)

@@ -62,10 +62,10 @@ class AuditWorkflow:
         self.callers: dict[str, Caller] = {}
         """The callers that started audits here, by key, so that all their audits share one budget object."""
         self._runtime = runtime
-        self._store = store
-        self._cards = cards
-        self._feed = feed
-        self._reach = reach
+        self.store = store
+        self.cards = cards
+        self.feed = feed
+        self.reach = reach
         self._loop = asyncio.get_running_loop()
         self._running: set[concurrent.futures.Future[Any]] = set()
         self._closing = False
@@ -74,7 +74,7 @@ class AuditWorkflow:
 
     def open(self) -> None:
         """Blocking."""
-        self.durable = open_workflows(self._store, self._run)
+        self.durable = open_workflows(self.store, self._run)
 
     def close(self) -> None:
         """Wait for the threads before the database is closed, or their errors would fail their audits. Blocking."""
@@ -91,7 +91,7 @@ class AuditWorkflow:
     def begin(self, order: AuditOrder) -> None:
         self.durable.start(order.pipeline_id, msgspec.to_builtins(order))
         with contextlib.suppress(StoreUnavailable):  # the audit emits it too, as soon as it can
-            self._feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
+            self.feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
 
     def _run(self, order: dict[str, Any]) -> dict[str, Any]:
         with self._idle:
@@ -145,7 +145,7 @@ class AuditWorkflow:
     async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> StepResult:
         """Make a step at the cost of the caller who asked for the audit."""
         models = self._runtime.models
-        auditor = Auditor(models, self._reach.search, self._reach.read, self._reach.searches)
+        auditor = Auditor(models, self.reach.search, self.reach.read, self.reach.searches)
         caller = await self._payer(order)
         if caller is None:
             return StepResult(step, failed=f"the key {order.key_id} that asked for this audit is no longer valid")
@@ -154,14 +154,14 @@ class AuditWorkflow:
         with Ledger(None, models.slots).open(await self.decide(order), caller) as account:
             result = await auditor.run(step, order, done, account)
         if account.spent_usd:
-            self._store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
+            self.store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
         return replace(result, spent_usd=account.spent_usd)
 
     async def _payer(self, order: AuditOrder) -> Caller | None:
         """The caller who asked, if its key is still valid: it may be revoked between two steps."""
         known = self.callers.get(order.key_id)
         try:
-            found = await asyncio.to_thread(find_payer, self._store, order)
+            found = await asyncio.to_thread(find_payer, self.store, order)
         except StoreUnavailable:
             if known is None:
                 raise
@@ -185,8 +185,8 @@ class AuditWorkflow:
 
     def _put(self, card: Card) -> None:
         # After a crash the same card may be there already.
-        if self._cards.get(card.id) is None:
-            self._cards.put(card)
+        if self.cards.get(card.id) is None:
+            self.cards.put(card)
 
     def _finish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
         ident = order.pipeline_id
@@ -207,11 +207,11 @@ class AuditWorkflow:
         extra = {"pipeline_id": order.pipeline_id}
         outcome = Outcome(ended=ended, model=done[-1].model if done else None, cost_usd=spent, extra=extra)
         with contextlib.suppress(TurnoutError):  # the row may have been deleted, or not be written yet
-            self._store.settle(order.decision_id, outcome, tenant=order.tenant)
+            self.store.settle(order.decision_id, outcome, tenant=order.tenant)
 
     def _emit(self, order: AuditOrder, event: ChatEvent, once: str) -> None:
         key = f"{order.pipeline_id} {once}"
-        self._retry(lambda: self._feed.append(order.tenant, order.session_id, event, key))
+        self._retry(lambda: self.feed.append(order.tenant, order.session_id, event, key))
 
     def _retry(self, write: Callable[[], object]) -> None:
         """Write until the database accepts it: an outage does not end an audit."""

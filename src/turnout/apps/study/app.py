@@ -128,8 +128,7 @@ class StudyApp:
 
     async def begin(self, asked: StudyQuestion, caller: Caller) -> _DecidedQuestion:
         """Find the question's session and decide which context it gets."""
-        if caller.profiles is not None and PROFILE not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        caller.check_profile(PROFILE)
         if len(asked.text) > LONGEST:
             why = f"the question has {len(asked.text):,} characters, and {LONGEST:,} are taken: show the text instead"
             raise Refused(413, "invalid_request_error", why)
