@@ -19,7 +19,6 @@ from turnout.apps.converse import json_object
 
 from .card import CardConfidence, ClaimVerdict, read_type
 
-AGENTS = ("topic_finder", "source_checker", "adversarial_checker", "writing_agent", "publisher")
 # The specification's limit of a short answer.
 SHORT_WORDS = 150
 
@@ -120,6 +119,7 @@ OUTPUTS: Mapping[str, type[AgentOutput]] = {
     "writing_agent": WrittenAnswer,
     "publisher": Closing,
 }
+AGENTS = tuple(OUTPUTS)
 
 
 @cache

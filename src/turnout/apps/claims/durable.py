@@ -28,7 +28,7 @@ class WorkflowEnd(NamedTuple):
     """How a workflow ended."""
 
     output: dict[str, Any] | None
-    said: str = ""
+    error: str = ""
 
 
 class Workflows(Protocol):

@@ -97,7 +97,7 @@ class AuditPipeline:
             if ended is None:
                 await asyncio.sleep(POLL_S)
         output = ended.output or {}
-        if reason := output.get("failed") or ended.said:
+        if reason := output.get("failed") or ended.error:
             return AuditFailed(pipeline_id, output.get("agent", ""), reason)
         card = await asyncio.to_thread(self._workflow.cards.get, str(output["card"]))
         return card or AuditFailed(pipeline_id, CARD, f"the card {output['card']} is no longer in the library")

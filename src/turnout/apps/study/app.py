@@ -12,7 +12,6 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -104,12 +103,9 @@ class StudyApp:
         kept = store if remember else None
         if self._sessions is None or self._sessions.is_kept != (kept is not None):
             where = store.backend.where if store is not None else ""
-            self._sessions = Sessions(kept, partial(self._open_memories, where), clock=self._clock)
+            self._sessions = Sessions(kept, lambda: Memories(self._open_index("memory", where)), clock=self._clock)
         self.sessions = self._sessions
         self.sessions.idle_minutes = self.settings.idle_minutes
-
-    def _open_memories(self, where: str) -> Memories:
-        return Memories(self._open_index("memory", where))
 
     def _open_index(self, kind: str, where: str) -> Index:
         models = self.runtime.models
