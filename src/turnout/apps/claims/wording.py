@@ -38,37 +38,10 @@ PLAIN: Final = frozenset(("a", "an", "the", "really", "actually", "truly"))
 
 # Phrases around a claim: who told it, and whether it is true. They are looked for in this many characters at each end.
 EDGE: Final = 120
-_INTERJECTION: Final = re.compile(
-    r"\A(?:(?:so|ok|okay|hey|hi|well|um|wait|and|but|no way|hmm|lol|wow|seriously|honestly|please)\b"
-    r"[\s,.!…:-]{1,5}){1,4}",
-    re.IGNORECASE,
-)
-_OPENING: Final = re.compile(
-    r"\A(?:(?:i|we)(?:'ve|'d| have| had)?(?: (?:just|once|always|often|recently|also|keep|kept)){0,3} "
-    r"(?:heard|hear|hearing|read|reading|saw|was told|were told|learned|learnt|was taught|were taught|wonder"
-    r"|was wondering)"
-    r"(?: (?:somewhere|once|online|at school|in school|on tv|on the internet|people say|someone say)){0,2}"
-    r"|(?:my|our|a|some) [\w' ]{1,30}? (?:says?|said|claims?|claimed|insists?|told (?:me|us)|tells (?:me|us)|swears?)"
-    r"|(?:people|everyone|everybody|they|some|many|somebody|someone)(?: (?:always|often|all|keep|keeps)){0,2} "
-    r"(?:say|says|said|saying|claim|claims|tell me|tells me|told me|told us|tell us)"
-    r"|(?:is|was) it (?:really |actually |in fact |indeed )?(?:true|right|correct|a fact|the case|so)(?= that )"
-    r"|(?:isn't|is not|wasn't) it (?:true|a fact|the case)"
-    r"|true or false|fact or myth|quick question|fact check|tell me|can you tell me|do you know)"
-    r"(?: that| if| whether)?[\s,.:;…-]{1,5}",
-    re.IGNORECASE,
-)
 # A letter that names something, such as a vitamin; initials do not.
 _LETTER: Final = re.compile(r"\b[B-HJ-Z]\b(?![.'])")
 # Contractions without their apostrophe.
 _SLOPPY: Final = re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|would|could|should|ca)nt\b", re.IGNORECASE)
-_ENDING: Final = re.compile(
-    r"(?:[,.;!?…]{1,5}|\s-{1,2}|\s)\s?(?:"
-    r"(?:is|was|are|isn't|wasn't|aren't|does|do|did) (?:that|this|it|they|he|she)(?: (?:really|actually))?"
-    r" (?:right|true|correct|so|legit|real|a fact|the case|hold up|hold true|a myth|accurate)"
-    r"|(?:is there )?(?:any truth|anything) to (?:it|that|this)|true or (?:false|not)|fact or (?:myth|fiction)"
-    r"|right|correct|true|yes or no|or (?:not|what|no))\s?[?.!…]{0,5}\s?\Z",
-    re.IGNORECASE,
-)
 
 
 def wordings(card: Card) -> Iterator[tuple[str, str]]:
@@ -88,11 +61,42 @@ def language_of(question: str) -> str:
 def bare(question: str) -> str:
     """A question without phrases around its claim: who told it, and whether it is true."""
     text = _SLOPPY.sub(r"\1n't", " ".join(question.replace("’", "'").split()))
-    for edge in (_INTERJECTION, _OPENING, _INTERJECTION):
+    interjection, opening, ending = _edges()
+    for edge in (interjection, opening, interjection):
         text = edge.sub("", text[:EDGE]) + text[EDGE:]
-    asks = f"{text[:-EDGE]}{_ENDING.sub('', text[-EDGE:])}"
+    asks = f"{text[:-EDGE]}{ending.sub('', text[-EDGE:])}"
     text = text if asks == text else f"{asks.rstrip(' ,.;?!…')}?"
     return text if any(map(str.isalnum, text)) else question
+
+
+@cache
+def _edges() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Interjections and openings before a claim, and the ending after it."""
+    heard = rf"(?: {_any_of('often')}){{0,3}} {_any_of('heard')}(?: {_any_of('heard_where')}){{0,2}}"
+    say = rf"(?: {_any_of('people_often')}){{0,2}} {_any_of('people_say')}"
+    opening = (
+        rf"(?:i|we)(?:'ve|'d| have| had)?{heard}",
+        rf"(?:my|our|a|some) [\w' ]{{1,30}}? {_any_of('somebody_says')}",
+        rf"{_any_of('people')}{say}",
+        rf"(?:is|was) it (?:{_any_of('indeed')} )?{_any_of('so')}(?= that )",
+        _any_of("opening"),
+    )
+    ending = (
+        rf"{_any_of('tag_verb')} {_any_of('tag_subject')}(?: (?:really|actually))? {_any_of('tag')}",
+        r"(?:is there )?(?:any truth|anything) to (?:it|that|this)",
+        _any_of("ending"),
+    )
+    return (
+        re.compile(rf"\A(?:{_any_of('interjection')}\b[\s,.!…:-]{{1,5}}){{1,4}}", re.IGNORECASE),
+        re.compile(rf"\A(?:{'|'.join(opening)})(?: that| if| whether)?[\s,.:;…-]{{1,5}}", re.IGNORECASE),
+        re.compile(rf"(?:[,.;!?…]{{1,5}}|\s-{{1,2}}|\s)\s?(?:{'|'.join(ending)})\s?[?.!…]{{0,5}}\s?\Z", re.IGNORECASE),
+    )
+
+
+def _any_of(name: str) -> str:
+    """A pattern for any phrase of a list, trying longer ones first."""
+    phrases = sorted(getattr(known(), name), key=lambda phrase: (-len(phrase), phrase))
+    return f"(?:{'|'.join(map(re.escape, phrases))})"
 
 
 def nearest(question: str, card: Card) -> str:
