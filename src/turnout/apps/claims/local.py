@@ -69,7 +69,7 @@ def decide_locally(question: str, library: ClaimLibrary, shown: Sequence[str] = 
     form = form_of(question)
     if form == "greeting":
         reason = Reason("cards.greeting", "it greets or thanks and makes no claim: ask for one")
-        return ClaimChoice("contextual", 1.0, (reason,), claim_type=kind, asks_back="greeting")
+        return ClaimChoice("contextual", 1.0, (reason,), asks_back="greeting")
     if form == "vague":
         return _follow(question, kind, shown)
     if form in ("comparison", "clarification"):
