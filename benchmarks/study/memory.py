@@ -10,7 +10,7 @@ from statistics import mean
 from typing import Any
 
 from report import Table
-from turnout.apps.study.memory import LOOKED, Memories, documents, rank_sessions
+from turnout.apps.study.memory import LOOKED, Memories, documents
 from turnout.models.embed import find_embedder
 from turnout.search import Index, open_index
 
@@ -82,7 +82,7 @@ def ask(
         reader, evidence = row["conversation"], set(row["evidence"])
         wanted = {turn[1:].partition(":")[0] for turn in evidence}
         hits = memories.search(reader, row["question"], LOOKED)
-        sessions = set(rank_sessions(hits)[:FOUND])
+        sessions = set(list(dict.fromkeys(hit.id.split("/")[1] for hit in hits))[:FOUND])
         found = {turns[hit.id] for hit in hits[:FOUND]}
         by_session.append(len(wanted & sessions) / len(wanted))
         by_turn[row["category"]].append(len(evidence & found) / len(evidence))

@@ -222,7 +222,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
 
 
 def test_new_ones_arrive_and_only_those_that_are_wanted(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LOOK_S", 0.05)
+    monkeypatch.setattr(live, "POLL_S", 0.05)
     before = decide(served, "before")["id"]
     with (
         following(served) as everything,
@@ -242,7 +242,7 @@ def test_new_ones_arrive_and_only_those_that_are_wanted(served: Served, monkeypa
         assert b"event: row" in shown
         assert one.encode() not in sources(two.encode())
     assert eventually(lambda: not tail.viewers), "a viewer that left is still there"
-    assert eventually(lambda: tail._look is None)
+    assert eventually(lambda: tail._task is None)
 
 
 def test_a_page_that_comes_back_gets_what_it_missed(served: Served) -> None:
@@ -275,19 +275,19 @@ def test_who_takes_nothing_is_sent_away(served: Served) -> None:
         tail = LiveTail(served.store.records, lambda rows: f"{rendered.append(len(rows))}")
         slow, other = Viewer(live.EVERYTHING), Viewer(live.EVERYTHING._replace(profile="claims"))
         tail.viewers |= {slow, other}
-        for _ in range(live.WAITING + 1):
+        for _ in range(live.QUEUED + 1):
             assert slow in tail.viewers
-            tail._tell(rows)
+            tail._send(rows)
         assert tail.viewers == {other}
-        assert slow.waiting.qsize() == live.WAITING
-        assert other.waiting.qsize() == 0  # not what it looks for
+        assert slow.queue.qsize() == live.QUEUED
+        assert other.queue.qsize() == 0  # not what it looks for
         assert set(rendered) == {live.MOST_ROWS}
 
     asyncio.run(main())
 
 
 def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LOOK_S", 0.05)
+    monkeypatch.setattr(live, "POLL_S", 0.05)
     failing = [StoreUnavailable("locked"), StoreUnavailable("locked")]
 
     def once_up(*said: Any, **more: Any) -> Follower:

@@ -43,6 +43,24 @@ class Body(Protocol):
     async def aclose(self) -> None: ...
 
 
+class StreamBody:
+    """A body made of pieces as they come. Closing it runs `close` even if no piece was ever sent: that ends the work
+    behind the pieces and closes its account."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], Awaitable[None]]) -> None:
+        self._pieces = pieces
+        self._close = close
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        try:
+            await self._pieces.aclose()
+        finally:
+            await self._close()
+
+
 class Answer(NamedTuple):
     """What goes back to the client."""
 
@@ -94,8 +112,7 @@ class Call(NamedTuple):
         except UnknownProfile as error:
             said = f"no profile {name[:SHOWN]!r} is served here{suggest(name, error.known)}: {', '.join(error.known)}"
             raise Refused(404, "not_found_error", said) from None
-        if self.caller.profiles is not None and name not in self.caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")
+        self.caller.check_profile(name)
         return name
 
     async def decide(self, query: Query, profile: str | None = None) -> Decision:

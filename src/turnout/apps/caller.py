@@ -231,3 +231,8 @@ class Caller(Struct, frozen=True, eq=False):
     """The profiles it may use; None: all."""
     rate: Rate = field(default_factory=Rate)
     """What it has asked lately. A request counts when it is authenticated, a batch's further questions one by one."""
+
+    def check_profile(self, name: str) -> None:
+        """Refused where the key may not use a profile."""
+        if self.profiles is not None and name not in self.profiles:
+            raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")

@@ -76,6 +76,12 @@ async def complete(
     return ModelReply(slot.hide(text), slot.id, calls, stop)
 
 
+def json_object(text: str) -> str:
+    """The JSON object in a reply: some models put it into a code block, or write something before it."""
+    start, end = text.find("{"), text.rfind("}")
+    return text[start : end + 1] if 0 <= start < end else text
+
+
 class TextStream:
     """The words of a reply as they come. However it ends, it must be closed: that ends the call itself."""
 

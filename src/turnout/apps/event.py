@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 
 import msgspec
 from msgspec import Struct
@@ -101,26 +101,8 @@ class Failed(Event, frozen=True, tag="failed"):
     reason: str
 
 
-class EventBody:
-    """A body that is made of events, the first of which has happened. However it ends, even before its first piece was
-    sent, it must be closed: what happens ends then, and its account is closed."""
-
-    def __init__(self, pieces: AsyncGenerator[bytes, None], events: AsyncGenerator[Event, None]) -> None:
-        self._pieces = pieces
-        self._events = events
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        try:
-            await self._pieces.aclose()
-        finally:
-            await self._events.aclose()
-
-
 async def write_events(events: AsyncGenerator[Event, None], first: Event | None = None) -> AsyncGenerator[bytes, None]:
-    """Events as a stream of server-sent ones; `first` has happened before."""
+    """Server-sent events. `first` was taken from `events` before."""
     try:
         if first is not None:
             yield _sse(first)

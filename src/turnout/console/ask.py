@@ -1,5 +1,5 @@
-"""Ask: a question to one's own sources, its plan as a tree, who was asked and who has answered, and the answer with
-citations that lead to their passages."""
+"""Ask: a question to the configured sources, its plan as a tree, the state of each source, and an answer with links to
+the passages it cites."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.event import Event
+from turnout.apps.request import invalid
 from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.ask import AskRequest
-from turnout.core.errors import Refused
 from turnout.core.query import Query
 
 from .page import read_form
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class AskPage:
-    """One answer as it comes; it knows its sections, to which citations lead."""
+    """One answer while it comes, with its sections, to which citations link."""
 
     def __init__(self) -> None:
         self.sections: list[tuple[int, str]] = []
-        """Of which part, and whose."""
+        """The part and the source of each."""
 
     def render(self, happened: Event) -> Iterator[PagePart]:
         event: dict[str, Any] = msgspec.to_builtins(happened)
@@ -38,7 +38,7 @@ class AskPage:
         yield from render(event)
 
     def passage(self, number: int, source: str) -> str:
-        """Where on the page the section is that a number stands for; they are counted part by part."""
+        """The element of the section that a citation's number stands for; sections are numbered part by part."""
         ordered = sorted(self.sections, key=lambda one: one[0])
         found = next((one for one in ordered[number - 1 :] + ordered if one[1] == source), None)
         return "" if found is None else f"section-{found[0]}-{found[1]}"
@@ -66,7 +66,7 @@ def ask_routes(console: Console) -> Sequence[Route]:
         return []
 
     async def ask(call: Call) -> Answer:
-        """Where one asks one's sources."""
+        """The page to ask the sources."""
         return console.show(call, "ask.html", here="/ask", sources=list(app.sources), asked=call.options.get("q", ""))
 
     async def run(call: Call) -> Answer:
@@ -74,7 +74,7 @@ def ask_routes(console: Console) -> Sequence[Route]:
         form = read_form(call)
         text = form.get("q", "").strip()
         if not text:
-            raise Refused(422, "invalid_request_error", "the question is blank: say what you want to know")
+            raise invalid("the question is blank: say what you want to know")
         query = Query(text, tenant=call.caller.tenant or None)
         decision = await app.decide(AskRequest(query, form.get("source") or "auto"), call.caller)
         plan = part("plan", "ask_plan.html", "replace", plan=app.plan(decision, query))

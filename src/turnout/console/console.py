@@ -1,7 +1,7 @@
-"""The console: which pages there are, who may see them, and how a refusal looks to a person.
+"""The console: its pages, who may see them, and how a refusal looks to a person.
 
 Each page is a module with a function that makes its rows of the route table. Pages call public functions of the store,
-of explain, learn and runtime; none has a rule of its own about who may see what.
+of explain, learn and runtime; none has its own rules about who may see what.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.caller import Caller
+from turnout.config.load import shipped
 from turnout.core.errors import Refused, StoreError
 from turnout.store.records import Records
 from turnout.web.server import Server
@@ -41,7 +42,7 @@ class Link(NamedTuple):
     path: str
     title: str
     key: str
-    """What is pressed after `g` to go there."""
+    """Pressed after `g`, it opens the page."""
     group: str
     scope: str = "decisions:read"
 
@@ -62,16 +63,16 @@ LINKS = (
     Link("/keys", "Keys", "k", "Operate", "admin"),
     Link("/settings", "Settings", "e", "Operate", "admin"),
 )
-# How often an hour that is over is looked for; it is counted some minutes after its end.
+# How often to look for a past hour to count; hours are counted some minutes after their end.
 COUNT_EVERY_S = 60.0
-# After one of many: a log that was never counted takes a minute, and answers come between.
+# The pause between two of many hours, for other requests: a log that was never counted takes a minute.
 COUNT_PAUSE_S = 0.02
 
 log = logging.getLogger("turnout.console")
 
 
 class Console:
-    """What people look at. Made by the server it belongs to."""
+    """The console of a server."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -99,19 +100,19 @@ class Console:
         self.runtime.on_open.append(self.count_traffic)
 
     def show(self, call: Call, template: str, status: int = 200, **values: Any) -> Answer:
-        """A page in its frame: what every template knows."""
+        """A page in its frame, with the values that every template needs."""
         links = self.links(call)
         groups = {link.group: [one for one in links if one.group == link.group] for link in links}
         renewed = self.sessions.renew(call.headers.get("cookie", "")) if call.caller.key_id else ""
-        kept = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
-        return page(template, status, kept, links=links, groups=groups, key_id=call.caller.key_id, **values)
+        cookies = [set_cookie(renewed, secure=_is_https(call))] if renewed else []
+        return page(template, status, cookies, links=links, groups=groups, key_id=call.caller.key_id, **values)
 
     def links(self, call: Call) -> list[Link]:
         """The pages that the caller may see."""
         return [link for link in LINKS if link.scope in call.caller.scopes]
 
     def records(self, call: Call) -> Records:
-        """What the caller may see of the log: its tenant's decisions; who administers the server may name another."""
+        """The log of the caller's tenant; an administrator may name another tenant."""
         named = call.options.get("tenant")
         return call.store.records(named if named is not None and "admin" in call.caller.scopes else call.caller.tenant)
 
@@ -126,16 +127,20 @@ class Console:
         return page("error.html", refused.status, said=str(refused), status_code=refused.status)
 
     def api_url(self, call: Call) -> str:
-        """Where programs ask: where this page is, unless pages are apart."""
+        """The URL of the API: that of this page, unless the console has its own port."""
         settings, host = self.server.settings, call.headers.get("host", "localhost:8401")
         return f"http://{host if settings.is_private else re.sub(':[0-9]+$', '', host) + f':{settings.port}'}"
 
     def profile_names(self) -> list[str]:
-        """The profiles that are served here, the default first."""
+        """The profiles served here, the default first."""
         return list(dict.fromkeys((self.runtime.profile, *self.runtime.offered())))
 
+    def known_profiles(self) -> list[str]:
+        """The profiles that ship, and the default."""
+        return sorted({*shipped(), self.runtime.profile})
+
     async def count_traffic(self) -> None:
-        """Count the hours of traffic that are over, one after the other, as long as the server runs."""
+        """Count past hours of traffic, one after the other, while the server runs."""
         store = self.runtime.store
         while store is not None:
             try:
@@ -148,7 +153,7 @@ class Console:
     # --- signing in
 
     async def login(self, call: Call) -> Answer:
-        """Where one signs in."""
+        """The page to sign in."""
         return page("login.html", said="")
 
     async def sign_in(self, call: Call) -> Answer:
@@ -166,5 +171,5 @@ class Console:
 
 
 def _is_https(call: Call) -> bool:
-    """Whether the browser came over TLS, as far as it says so itself."""
+    """Whether the browser used TLS, by its own `origin` header."""
     return call.headers.get("origin", "").startswith("https:")

@@ -1,4 +1,4 @@
-"""Decisions: what was decided, by any filter, as it happens; and one of them in full, with what people say of it."""
+"""Decisions: a live list with filters, and each decision in full, with the judgements of people."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.apps.request import invalid
 from turnout.core.decision import id_ms
-from turnout.core.errors import QueryError, Refused, StoreError, StoreUnavailable, UnknownDecision
+from turnout.core.errors import Refused, StoreError, StoreUnavailable, UnknownDecision
 from turnout.core.query import Query
 from turnout.explain.explanation import HOW, WHO, explain, explain_logged
 from turnout.runtime.effect import recorded_answers
 from turnout.store.judge import judge, routes_of
 from turnout.store.listing import LAST
-from turnout.store.records import JUDGEMENTS, LogFilter, Logged, LogPage, Records
+from turnout.store.records import JUDGEMENTS, LogFilter, Logged, Records
 from turnout.store.stats import FOREVER_MS, TimeSpan
+from turnout.web.key import now_ms
 
 from .live import KEY_VIEWERS, MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
-from .page import SECURITY, go_to, read_form, templates, wants_part
+from .page import EVENT_STREAM, go_to, in_thread, read_form, templates, wants_part
 from .picture import draw
 
 if TYPE_CHECKING:
     from .console import Console
 
-# A page of the list: what one scrolls through before one filters.
+# Rows of one page of the list.
 ROWS = 50
-# Sent to a page that comes back after a pause; older ones are a page away.
+# The most rows sent to a page that connects again; older ones are on the next page.
 CAUGHT_UP = 200
-# Of a note on a decision.
+# Characters of a note on a decision.
 NOTE_CHARACTERS = 2000
 SPANS = {"hour": 3_600_000, "day": 86_400_000, "week": 7 * 86_400_000, "month": 30 * 86_400_000}
 FIELDS = ("profile", "route", "by", "outcome", "session", "key", "verdict", "text", "span", "since", "until", "tenant")
 
 
 class Filled(NamedTuple):
-    """The form as it was sent, and the filter it asks for."""
+    """The fields of the form, and the filter they make."""
 
     said: Mapping[str, str]
     wanted: LogFilter
 
     @property
     def is_live(self) -> bool:
-        """Whether new decisions can belong to it."""
+        """Whether new decisions can match it."""
         return self.wanted.span.until_ms == FOREVER_MS and self.wanted.verdict is None
 
     def place(self, path: str = "/decisions", **more: str) -> str:
@@ -52,20 +54,20 @@ class Filled(NamedTuple):
         return f"{path}?{urlencode(asked)}" if asked else path
 
 
-def read_filter(options: Mapping[str, str], now_ms: int) -> Filled:
-    """What the form asks for; raises Refused for what is no filter."""
+def read_filter(options: Mapping[str, str], at_ms: int) -> Filled:
+    """The filter of the form; raises Refused for an invalid one."""
     said = {name: options.get(name, "").strip()[:200] for name in FIELDS}
     letters = said["outcome"]
     if letters and not (len(letters) <= 2 and letters[0] in (*WHO, "?") and letters[1:] in ("", *HOW, "?")):
-        raise _unclear(f"outcome {letters[:20]!r}: two letters, who ({' '.join(WHO)}) and how ({' '.join(HOW)})")
+        raise invalid(f"outcome {letters[:20]!r}: two letters, who ({' '.join(WHO)}) and how ({' '.join(HOW)})")
     verdict = said["verdict"]
     if verdict and verdict not in JUDGEMENTS:
-        raise _unclear(f"verdict {verdict[:20]!r}: {' or '.join(JUDGEMENTS)}")
+        raise invalid(f"verdict {verdict[:20]!r}: {' or '.join(JUDGEMENTS)}")
     since = _moment(said["since"]) if said["since"] else 0
     if said["span"]:
         if said["span"] not in SPANS:
-            raise _unclear(f"span {said['span'][:20]!r}: {', '.join(SPANS)}")
-        since = max(since, now_ms - SPANS[said["span"]])
+            raise invalid(f"span {said['span'][:20]!r}: {', '.join(SPANS)}")
+        since = max(since, at_ms - SPANS[said["span"]])
     span = TimeSpan(since, _moment(said["until"]) if said["until"] else FOREVER_MS)
     wanted = LogFilter(
         span,
@@ -81,16 +83,12 @@ def read_filter(options: Mapping[str, str], now_ms: int) -> Filled:
     return Filled(said, wanted)
 
 
-def _unclear(said: str) -> Refused:
-    return Refused(422, "invalid_request_error", said)
-
-
 def _moment(text: str) -> int:
-    """`2026-11-04T10:00`, in UTC where it does not say otherwise."""
+    """Milliseconds since 1970 of a time such as `2026-11-04T10:00`, in UTC unless it names a zone."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise _unclear(f"{text[:40]!r} is no time: write it as 2026-11-04T10:00, in UTC") from None
+        raise invalid(f"{text[:40]!r} is no time: write it as 2026-11-04T10:00, in UTC") from None
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -109,20 +107,16 @@ class DecisionPages:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.tails: dict[str, LiveTail] = {}
-        """By the tenant whose log is followed."""
+        """By tenant."""
 
     # --- the list
 
     async def show_list(self, call: Call) -> Answer:
         """Decisions that were made, by any filter."""
-        filled = read_filter(call.options, _now_ms())
+        filled = read_filter(call.options, now_ms())
         below = call.options.get("below", "")[:40]
         records = self.console.records(call)
-
-        def look() -> LogPage:
-            return records.page(filled.wanted, below=below or LAST, most=ROWS)
-
-        found = await asyncio.to_thread(look)
+        found = await asyncio.to_thread(records.page, filled.wanted, below=below or LAST, most=ROWS)
         values: dict[str, Any] = {
             "rows": found.rows,
             "filled": filled,
@@ -133,7 +127,7 @@ class DecisionPages:
             "whose": whose,
             "api": self.console.api_url(call),
             "may_name": "admin" in call.caller.scopes,
-            # A text is looked for in so many rows at a time: a page says how far back it has looked.
+            # A text is searched for in a limited number of rows at a time: the page says how far back.
             "looked_ms": id_ms(found.below) if found.below and filled.wanted.contains else None,
         }
         if wants_part(call.headers) and call.headers.get("hx-target") == "list":
@@ -150,7 +144,7 @@ class DecisionPages:
 
     async def follow(self, call: Call) -> Answer:
         """Decisions as they are logged."""
-        filled = read_filter(call.options, _now_ms())
+        filled = read_filter(call.options, now_ms())
         after = (call.headers.get("last-event-id") or call.options.get("after", ""))[:40]
         records = self.console.records(call)
         self.tails = {tenant: tail for tenant, tail in self.tails.items() if tail.viewers}
@@ -160,18 +154,17 @@ class DecisionPages:
             raise Refused(503, "overloaded_error", "too many pages follow the log already: close one", retry_after_s=30)
         key_id = call.caller.key_id
         if key_id and own is not None and own.count(key_id) >= KEY_VIEWERS:
-            said = f"{KEY_VIEWERS} pages follow the log with this key, as many as may: close one"
-            raise Refused(503, "overloaded_error", said, retry_after_s=30)
+            many = f"{KEY_VIEWERS} pages follow the log with this key, as many as may: close one"
+            raise Refused(503, "overloaded_error", many, retry_after_s=30)
         tail = self.tails.setdefault(records.tenant, LiveTail(lambda: records, render_rows))
         viewer = Viewer(filled.wanted, key_id)
         tail.enter(viewer)
         first = b""
         if after:
-            missed = await asyncio.to_thread(lambda: records.page(filled.wanted, above=after, most=CAUGHT_UP).rows)
-            if missed:
-                first = write_event("row", render_rows(list(missed)), missed[0].id)
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
-        return Answer(200, headers, LiveBody(tail, viewer, first))
+            missed = await asyncio.to_thread(records.page, filled.wanted, above=after, most=CAUGHT_UP)
+            if missed.rows:
+                first = write_event("row", render_rows(list(missed.rows)), missed.rows[0].id)
+        return Answer(200, EVENT_STREAM, LiveBody(tail, viewer, first))
 
     # --- one of them
 
@@ -198,7 +191,7 @@ class DecisionPages:
         return self.console.show(call, template, here="/decisions", row=row, said=said, whose=whose(row), **found)
 
     async def _find(self, call: Call) -> tuple[Logged, Records]:
-        """The decision, and where it is."""
+        """The decision, and the log that has it."""
         records = self.console.records(call)
         try:
             row = await asyncio.to_thread(records.get, call.params["id"])
@@ -207,7 +200,7 @@ class DecisionPages:
         except StoreUnavailable:
             raise
         except StoreError as error:
-            raise _unclear(str(error)) from None
+            raise invalid(str(error)) from None
         return row, records
 
     def _profiles(self, call: Call) -> list[str]:
@@ -215,20 +208,14 @@ class DecisionPages:
         return [name for name in names if call.caller.profiles is None or name in call.caller.profiles]
 
     async def decide_again(self, call: Call) -> Answer:
-        """The same question under a profile as it is now; network layers answer as they did then."""
+        """Decide the question again with a current profile; network layers answer as they did then."""
         row, _ = await self._find(call)
         if row.question is None or row.kept != "full":
-            raise _unclear("the text of this question was not kept: it cannot be decided again")
+            raise invalid("the text of this question was not kept: it cannot be decided again")
         router = await call.router(call.options.get("profile") or row.profile)
         query = row.asked or Query(row.question)
 
-        def again() -> Any:
-            return draw(explain(router.route_recorded(query, recorded_answers(row))))
-
-        try:
-            picture = await asyncio.to_thread(again)
-        except QueryError as error:
-            raise _unclear(str(error)) from None
+        picture = await in_thread(lambda: draw(explain(router.route_recorded(query, recorded_answers(row)))))
         same = router.profile.hash == row.profile_hash
         return self.console.show(call, "again_part.html", here="/decisions", row=row, picture=picture, same=same)
 
@@ -238,30 +225,17 @@ class DecisionPages:
         form = read_form(call)
         word, note = form.get("word", ""), form.get("note", "")[:NOTE_CHARACTERS]
         by = call.caller.key_id or "console"
-
-        def say() -> None:
-            judge(records, row, word, routes_of(records, row), by=by, note=note)
-
-        try:
-            await asyncio.to_thread(say)
-        except StoreUnavailable:
-            raise
-        except (QueryError, StoreError) as error:
-            raise _unclear(str(error)) from None
+        await in_thread(lambda: judge(records, row, word, routes_of(records, row), by=by, note=note))
         if not wants_part(call.headers):
             return go_to(f"/decisions/{quote(row.id)}{whose(row)}")
         return await self._show(call, "words_part.html", said="Noted: it is a training example now.")
 
 
 def whose(row: Logged) -> str:
-    """What behind a link to it says whose it is; who may not look at others' is shown their own."""
+    """The tenant of a decision, for the end of a link to it. Callers without the right to it see their own log."""
     return f"?{urlencode({'tenant': row.tenant})}" if row.tenant else ""
 
 
 def render_rows(rows: list[Logged]) -> str:
     made = templates().get_template("decision_rows.html")
     return made.render(rows=rows, arrived=True, whose=whose)
-
-
-def _now_ms() -> int:
-    return int(datetime.now(UTC).timestamp() * 1000)

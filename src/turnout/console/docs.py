@@ -1,4 +1,4 @@
-"""Docs: a question to ingested documentation, the passages that were found, and an answer that cites them."""
+"""Docs: a question about ingested documentation, the passages found, and an answer that cites them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.assist.app import AssistApp
 from turnout.apps.assist.event import AskContext, AssistAnswer, Retrieved, TypeDecided
-from turnout.apps.event import Event, Failed, Token
+from turnout.apps.event import Event, Token
 from turnout.core.query import Query
 
 from .page import read_form
@@ -29,10 +29,6 @@ def render(event: Event) -> Iterator[PagePart]:
             yield PagePart("written", event.text, "text")
         case AssistAnswer():
             yield part("ended", "docs_answer.html", "replace", event=event)
-        case Failed():
-            yield part("told-here", "error_part.html", "replace", said=event.reason, signs_in=False)
-        case _:
-            return
 
 
 def docs_routes(console: Console) -> Sequence[Route]:
@@ -41,7 +37,7 @@ def docs_routes(console: Console) -> Sequence[Route]:
         return []
 
     async def docs(call: Call) -> Answer:
-        """Where one asks the documentation."""
+        """The page to ask the documentation."""
         libraries = await app.libraries()
         editions = await asyncio.to_thread(libraries.editions)
         return console.show(call, "docs.html", here="/docs", editions=editions)

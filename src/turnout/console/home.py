@@ -1,4 +1,4 @@
-"""The first page: what the server has done in the last day, what it does now, and where to go from here."""
+"""The first page: the traffic of the last day, the latest decisions, and what to try next."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .traffic import bars, colours_of
 if TYPE_CHECKING:
     from .console import Console
 
-# Decisions on the first page: a glance.
+# Decisions on the first page.
 LATEST = 10
-# What there is to try on a server that has decided nothing yet: where, what, and what one sees. None needs a key.
+# Suggestions for a server without decisions: the path, the title and the description. None needs a provider's key.
 STARTS = (
     ("/playground?text=Prove+step+by+step+that+the+square+root+of+two+is+irrational", "See a question routed",
      "Layer by layer, with weights to move. Nothing is logged."),
@@ -40,19 +40,19 @@ def home_routes(console: Console) -> Sequence[Route]:
         """The overview."""
         since = hour_of(time.time_ns() // 1_000_000) - (DAY_HOURS - 1) * HOUR_MS
         latest, day = await asyncio.to_thread(_look, console.records(call), since)
-        drawn = bars(day.stats, HOUR_MS, since)
+        allowed = {link.path for link in console.links(call)}
         values: dict[str, Any] = {
             "latest": latest,
             "day": day,
-            "bars": drawn,
+            "bars": bars(day.stats, HOUR_MS, since),
             "colours": colours_of(day.stats),
             "whose": whose,
+            "slots": console.runtime.models.slots,
+            "api": console.api_url(call),
+            "starts": [one for one in STARTS if one[0].partition("?")[0] in allowed],
+            "arrived": False,
         }
-        slots = console.runtime.models.slots
-        api = console.api_url(call)
-        allowed = {link.path for link in console.links(call)}
-        starts = [one for one in STARTS if one[0].partition("?")[0] in allowed]
-        return console.show(call, "home.html", here="/", slots=slots, api=api, starts=starts, arrived=False, **values)
+        return console.show(call, "home.html", here="/", **values)
 
     return [Route("GET", "/", "decisions:read", home, is_page=True)]
 

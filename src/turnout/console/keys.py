@@ -1,4 +1,4 @@
-"""Keys: who may ask, for how much; made and revoked here. A new key is shown once and not stored."""
+"""Keys: their rights, budgets and use; they are made and revoked here. A new key is shown once and not stored."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from turnout.apps.app import Answer, Call, Route
+from turnout.apps.request import invalid
 from turnout.core.errors import Refused
 from turnout.runtime.traffic import DAY_MS
 from turnout.store.backend import hour_of
@@ -21,41 +22,39 @@ if TYPE_CHECKING:
     from .console import Console
 
 NAME_CHARACTERS = 200
-# What a key was used for lately; all of it is what `turnout stats` tells.
+# The recent use that is shown; `turnout stats` shows all of it.
 USE_DAYS = 30
-RecentUse = dict[str, tuple[int, float | None]]
 
 
 def key_routes(console: Console) -> Sequence[Route]:
-    def show(call: Call, found: tuple[list[Key], RecentUse], status: int = 200, **told: Any) -> Answer:
-        keys, used = found
-        at = now_ms()
+    async def show(call: Call, status: int = 200, *, made: str = "", said: str = "") -> Answer:
+        at, stored = now_ms(), call.store.keys
+        keys = await asyncio.to_thread(stored.all)
+        used = await asyncio.to_thread(stored.recent_use, hour_of(at - USE_DAYS * DAY_MS), at)
         rows = [(key, *used.get(key.id, (0, None)), key.is_valid(at)) for key in keys]
-        values = {"rows": rows, "scopes": SCOPES, "usual": Key("", "", "").scopes, "made": "", "said": "", **told}
-        return console.show(call, "keys.html", status, here="/keys", **values)
-
-    def look(call: Call) -> tuple[list[Key], RecentUse]:
-        at = now_ms()
-        return call.store.keys.all(), call.store.keys.recent_use(hour_of(at - USE_DAYS * DAY_MS), at)
+        usual = Key("", "", "").scopes
+        return console.show(
+            call, "keys.html", status, here="/keys", rows=rows, scopes=SCOPES, usual=usual, made=made, said=said
+        )
 
     async def keys(call: Call) -> Answer:
         """The keys of this server, and what each has spent."""
-        return show(call, await asyncio.to_thread(look, call))
+        return await show(call)
 
     async def create(call: Call) -> Answer:
         """Make a key."""
         form = read_form(call)
         if not call.caller.key_id:
             said = "any user of this machine could make the first key here: make it with turnout keys create NAME"
-            return show(call, await asyncio.to_thread(look, call), 403, said=said)
+            return await show(call, 403, said=said)
         try:
             fields = _read(form)
         except Refused as refused:
-            return show(call, await asyncio.to_thread(look, call), refused.status, said=str(refused))
+            return await show(call, refused.status, said=str(refused))
         store = call.store
-        _, told = await asyncio.to_thread(lambda: make_key(store.keys, **fields))
+        _, credential = await asyncio.to_thread(lambda: make_key(store.keys, **fields))
         console.server.auth.forget()
-        return show(call, await asyncio.to_thread(look, call), 201, made=told)
+        return await show(call, 201, made=credential)
 
     async def revoke(call: Call) -> Answer:
         """Revoke a key."""
@@ -72,27 +71,25 @@ def key_routes(console: Console) -> Sequence[Route]:
 
 
 def _read(form: Mapping[str, str]) -> dict[str, Any]:
-    """What the form says of a new key."""
+    """The fields of a new key."""
     name = form.get("name", "").strip()
     if not name or len(name) > NAME_CHARACTERS:
-        raise Refused(
-            422, "invalid_request_error", f"name: say what the key is for, in 1 to {NAME_CHARACTERS} characters"
-        )
+        raise invalid(f"name: say what the key is for, in 1 to {NAME_CHARACTERS} characters")
     scopes = tuple(scope for scope in SCOPES if form.get(f"scope-{scope}"))
     if not scopes:
-        raise Refused(422, "invalid_request_error", "scopes: a key that may do nothing is none; choose at least one")
+        raise invalid("scopes: a key that may do nothing is none; choose at least one")
     amounts = {field: _usd(form, field) for field in ("budget_usd", "budget_day_usd", "budget_month_usd")}
     return {"name": name, "scopes": scopes, "tenant": form.get("tenant", "").strip()[:NAME_CHARACTERS], **amounts}
 
 
 def _usd(form: Mapping[str, str], field: str) -> float | None:
-    said = form.get(field, "").strip()
-    if not said:
+    text = form.get(field, "").strip()
+    if not text:
         return None
     try:
-        amount = float(said)
+        amount = float(text)
     except ValueError:
         amount = math.nan
     if not math.isfinite(amount) or amount < 0:
-        raise Refused(422, "invalid_request_error", f"{field}: {said[:40]!r} is no amount of US dollars")
+        raise invalid(f"{field}: {text[:40]!r} is no amount of US dollars")
     return amount

@@ -1,5 +1,5 @@
-"""Learning: which student serves, how good it was on what it had not seen, which others there are; and the questions
-whose label would teach the next one most."""
+"""Learning: the serving student and the others, how good each was on held-out questions, and the questions whose labels
+would help the next one most."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ from msgspec import Struct
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.config.champion import SHIPPED, layers_with_models, shipped_model
-from turnout.config.load import shipped
-from turnout.core.errors import LearnError, Refused, StoreUnavailable, TurnoutError, UnknownModel
+from turnout.core.errors import LearnError, Refused
 from turnout.learn.registry import ChampionChange, RegisteredModel, candidates, read_history, rollback
 from turnout.runtime.load import load_profile, open_embedder
 from turnout.store import Records
 from turnout.store.listing import FIRST
-from turnout.store.records import Judgement, Logged
+from turnout.store.records import JUDGEMENTS, Logged
 
-from .page import go_to, page, read_form
+from .page import go_to, in_thread, page, read_form
 from .shape import count, number, share
 
 if TYPE_CHECKING:
     from .console import Console
 
-# Decisions among which the most useful questions are looked for: the newest, a moment's reading.
+# The newest decisions, among which the most useful questions are looked for.
 LOOKED_AT = 2_000
 # Questions to label at a time.
 QUEUED = 12
 
 
-# Metrics of training as people call them, shares but for those below; others are shown by their own name.
+# Names of training metrics for people. They are shares, except those below; other metrics are shown by their codes.
 METRICS = {
     "accuracy": "Accuracy, cross-validated",
     "words_accuracy": "Accuracy by words alone, cross-validated",
@@ -90,7 +89,7 @@ def shelves_of(profiles: Sequence[str]) -> list[Shelf]:
 
 @lru_cache(maxsize=32)
 def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pictures | None:
-    """Its pictures, from rows it had not seen; None where nothing is known of its training."""
+    """A student's pictures, from held-out rows; None if its training is not known."""
     from turnout.learn.card import draw_confusion, draw_coverage, draw_reliability
     from turnout.learn.held import read_held
     from turnout.learn.metric import bin_reliability, confuse, curve
@@ -101,7 +100,7 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
     right = held.right
     places = load_profile(profile, config=config, local=True).layers
     gate = next((place.gate.confidence for place in places if place.id == layer), None)
-    # What is drawn escapes the names it shows.
+    # The drawing functions escape names.
     return Pictures(
         len(right),
         sum(right) / len(right),
@@ -112,13 +111,11 @@ def pictures_of(profile: str, layer: str, digest: str, config: str | None) -> Pi
 
 
 def most_useful(records: Records, profile: str) -> list[Logged]:
-    """Questions without a judgement, those first that the profile was least sure of; each once."""
+    """Questions without a judgement, each once, starting with those that the profile was least sure of."""
     newest = list(islice(records.decisions(profile=profile), LOOKED_AT))
-    # Of what people said, only that of these is read; the oldest is left out where there are more.
+    # Judgements are read only of these; if there are more, the oldest one marks their beginning.
     above = newest.pop().id if len(newest) == LOOKED_AT else FIRST
-    words: tuple[Judgement, ...] = ("right", "wrong")
-    told = (records.decisions(profile=profile, verdict=word, above=above) for word in words)
-    judged = {row.id for rows in told for row in rows}
+    judged = {row.id for word in JUDGEMENTS for row in records.decisions(profile=profile, verdict=word, above=above)}
     seen: dict[str, Logged] = {}
     for row in newest:
         if row.id not in judged and row.question and row.kept == "full":
@@ -127,59 +124,56 @@ def most_useful(records: Records, profile: str) -> list[Logged]:
 
 
 def learning_routes(console: Console) -> Sequence[Route]:
-    def known(profile: str, layer: str) -> None:
-        if profile not in served() or layer not in {one.layer for one in shelves_of([profile])}:
+    config = None if console.runtime.config is None else str(console.runtime.config)
+
+    def check_known(profile: str, layer: str) -> None:
+        if profile not in console.known_profiles() or layer not in {one.layer for one in shelves_of([profile])}:
             raise Refused(404, "not_found_error", f"no student of {profile[:40]!r}, layer {layer[:40]!r}")
-
-    def config() -> str | None:
-        return None if console.runtime.config is None else str(console.runtime.config)
-
-    def served() -> list[str]:
-        return sorted({*shipped(), console.runtime.profile})
 
     async def learning(call: Call) -> Answer:
         """The students of every profile."""
-        found = await asyncio.to_thread(shelves_of, served())
+        found = await asyncio.to_thread(shelves_of, console.known_profiles())
         return console.show(call, "learning.html", here="/learning", shelves=found)
 
     async def student(call: Call) -> Answer:
-        """A student: how good it was on what it had not seen."""
+        """A student: how good it was on held-out questions."""
         profile, layer, digest = (call.params[name] for name in ("profile", "layer", "digest"))
-        await asyncio.to_thread(known, profile, layer)
+        await asyncio.to_thread(check_known, profile, layer)
         model = next((one for one in candidates(profile, layer) if one.digest == digest), None)
         if model is None:
             raise Refused(404, "not_found_error", f"no model {digest[:40]!r} of {profile}/{layer}")
         named = SHIPPED if model.shipped else digest
-        drawn = await asyncio.to_thread(pictures_of, profile, layer, named, config())
-        measured = model.summary.metrics
-        told = {code: tell_metric(code, value) for code, value in measured.items()}
-        headline = (
-            [("accuracy on held-out questions", share(drawn.accuracy)), ("held-out questions", count(drawn.rows))]
-            if drawn
-            else []
-        )
-        headline += [
-            (METRICS[code].lower(), told[code]) for code in ("held_coverage_at_98", "held_ece", "rows") if code in told
-        ]
-        values: dict[str, Any] = {"profile": profile, "layer": layer, "model": model, "drawn": drawn}
-        values |= {
-            "headline": headline,
-            "metrics": [(METRICS.get(code, code), code, said) for code, said in told.items()],
+        drawn = await asyncio.to_thread(pictures_of, profile, layer, named, config)
+        texts = {code: tell_metric(code, value) for code, value in model.summary.metrics.items()}
+        headline = []
+        if drawn:
+            headline = [
+                ("accuracy on held-out questions", share(drawn.accuracy)),
+                ("held-out questions", count(drawn.rows)),
+            ]
+        shown = [code for code in ("held_coverage_at_98", "held_ece", "rows") if code in texts]
+        values: dict[str, Any] = {
+            "profile": profile,
+            "layer": layer,
+            "model": model,
+            "drawn": drawn,
+            "headline": headline + [(METRICS[code].lower(), texts[code]) for code in shown],
+            "metrics": [(METRICS.get(code, code), code, text) for code, text in texts.items()],
         }
         return console.show(call, "student.html", here="/learning", **values)
 
     async def examine(call: Call) -> Answer:
-        """Hold a student against the one that serves; with `serve`, let it serve if it passes."""
+        """Compare a student with the serving one; with `serve`, let it serve if it passes."""
         from turnout.learn.promote import promote
 
         profile, layer, digest = (call.params[name] for name in ("profile", "layer", "digest"))
-        await asyncio.to_thread(known, profile, layer)
-        asks = read_form(call).get("serve") != "1"
-        embedder = await asyncio.to_thread(open_embedder, config(), local=True)
-        held = partial(promote, profile, layer=layer, digest=digest, config=config(), embedder=embedder, check=asks)
+        await asyncio.to_thread(check_known, profile, layer)
+        only_compares = read_form(call).get("serve") != "1"
+        embedder = await asyncio.to_thread(open_embedder, config, local=True)
+        compare = partial(promote, profile, layer=layer, digest=digest, config=config, embedder=embedder)
         try:
-            found = await asyncio.to_thread(held, who=call.caller.key_id or "console")
-        except (LearnError, UnknownModel) as error:
+            found = await asyncio.to_thread(compare, check=only_compares, who=call.caller.key_id or "console")
+        except LearnError as error:
             return page("error_part.html", 422, said=str(error), signs_in=False)
         if found.promoted:
             await console.server.reload()
@@ -188,22 +182,21 @@ def learning_routes(console: Console) -> Sequence[Route]:
     async def go_back(call: Call) -> Answer:
         """Let the student before serve again."""
         profile, layer = call.params["profile"], call.params["layer"]
-        await asyncio.to_thread(known, profile, layer)
-        try:
-            await asyncio.to_thread(partial(rollback, profile, layer, who=call.caller.key_id or "console"))
-        except UnknownModel as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
+        await asyncio.to_thread(check_known, profile, layer)
+        await in_thread(partial(rollback, profile, layer, who=call.caller.key_id or "console"))
         await console.server.reload()
         return go_to("/learning")
 
     async def queue(call: Call) -> Answer:
-        """The questions whose label would teach most."""
+        """The questions whose labels would help most."""
         profile = call.options.get("profile") or console.runtime.profile
         call.check_profile(profile)
         routes = (await call.router(profile)).profile.routes
         found = await asyncio.to_thread(most_useful, console.records(call), profile)
-        values: dict[str, Any] = {"profile": profile, "profiles": served(), "routes": routes, "rows": found}
-        return console.show(call, "label.html", here="/label", **values)
+        names = console.known_profiles()
+        return console.show(
+            call, "label.html", here="/label", profile=profile, profiles=names, routes=routes, rows=found
+        )
 
     async def label(call: Call) -> Answer:
         """Say which route a question should have had."""
@@ -217,13 +210,7 @@ def learning_routes(console: Console) -> Sequence[Route]:
             records.judge(found.id, verdict, should_be=route, by=call.caller.key_id or "console")
             return found
 
-        try:
-            found = await asyncio.to_thread(judge)
-        except StoreUnavailable:
-            raise
-        except TurnoutError as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
-        return page("labelled_part.html", row=found, route=form.get("route", ""))
+        return page("labelled_part.html", row=await in_thread(judge), route=form.get("route", ""))
 
     return [
         Route("GET", "/learning", "admin", learning, is_page=True),

@@ -1,7 +1,7 @@
-"""Decisions as they are logged, for every page that shows them: one look at a tenant's log for all its viewers.
+"""New decisions for all open pages that follow the log: one task polls a tenant's log for all its viewers.
 
-Nothing grows: a viewer gets at most so many rows a look, waits for at most so many looks, and is sent away when it
-takes none of them. The look ends with the last viewer.
+Memory is bounded: a viewer gets a limited number of rows for each poll, has a limited queue, and is dropped when the
+queue is full. Polling ends with the last viewer.
 """
 
 from __future__ import annotations
@@ -15,105 +15,103 @@ from turnout.core.errors import StoreUnavailable
 from turnout.store.follow import Follower
 from turnout.store.records import LogFilter, Logged, Records
 
-# How often the log is looked at: a person does not see less.
-LOOK_S = 0.5
-# Rows sent after one look: more than a screen has, which moves on at once.
+# How often the log is polled: fast enough for a person.
+POLL_S = 0.5
+# The most rows sent after one poll: more than a screen has.
 MOST_ROWS = 50
-# Of a look, for pages with filters: after a pause there may be any number, more than anyone reads.
-LOOKED_AT = 1000
-# Looks that wait for a viewer who takes none: 15 s.
-WAITING = 30
+# The most rows read in one poll, for pages with filters: after a pause there may be any number.
+MOST_READ = 1000
+# Updates queued for a viewer that takes none: 15 s.
+QUEUED = 30
 # Open pages; a console is for a team.
 MOST_VIEWERS = 256
-# Of one tenant's: others have theirs.
+# Open pages of one tenant, so that others have some left.
 TENANT_VIEWERS = 64
-# Of one key's: a person has a few pages open.
+# Open pages of one key: a person has a few.
 KEY_VIEWERS = 16
-# A connection that says nothing for long is cut by what stands between; a viewer that left is noticed by then.
+# Proxies cut connections that are silent for long. It is also how a viewer that left is noticed.
 STILL_S = 15.0
-# After this a browser connects again by itself: whoever may no longer look has been looking for so long.
+# After this time the browser connects again, and its right to look is checked again.
 LIFE_S = 25.0
 
 EVERYTHING = LogFilter()
 
 
 class Viewer:
-    """One open page, and what it shows."""
+    """One open page and its filter."""
 
     def __init__(self, wanted: LogFilter, key_id: str = "") -> None:
         self.wanted = wanted
         self.key_id = key_id
-        self.waiting: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
+        self.queue: asyncio.Queue[bytes] = asyncio.Queue(QUEUED)
 
-    def tell(self, event: bytes) -> bool:
-        """Whether there was room for it."""
+    def send(self, event: bytes) -> bool:
+        """Queue an event; returns whether there was room for it."""
         try:
-            self.waiting.put_nowait(event)
+            self.queue.put_nowait(event)
         except asyncio.QueueFull:
             return False
         return True
 
 
 class LiveTail:
-    """The one that looks at one tenant's log."""
+    """Polls the log of one tenant."""
 
     def __init__(self, records: Callable[[], Records], render: Callable[[list[Logged]], str]) -> None:
         self.records = records
         self.render = render
-        """Rows, the newest first, as a page has them."""
+        """Makes the HTML of rows, the newest first."""
         self.viewers: set[Viewer] = set()
-        self._look: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def count(self, key_id: str) -> int:
-        """The viewers of one key."""
+        """The number of one key's viewers."""
         return sum(viewer.key_id == key_id for viewer in self.viewers)
 
     def enter(self, viewer: Viewer) -> None:
         self.viewers.add(viewer)
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._follow())
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
 
     def leave(self, viewer: Viewer) -> None:
         self.viewers.discard(viewer)
-        if not self.viewers and self._look is not None:
-            self._look.cancel()
-            self._look = None
+        if not self.viewers and self._task is not None:
+            self._task.cancel()
+            self._task = None
 
     async def _follow(self) -> None:
         try:
             follower = await self._begin()
             while self.viewers:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
                 if rows := await asyncio.to_thread(follower.poll):
-                    self._tell(rows)
+                    self._send(rows)
         finally:
-            # Whatever ended it: whoever still looks connects again.
-            if self._look is asyncio.current_task():
+            # However it ended, pages that are still open connect again.
+            if self._task is asyncio.current_task():
                 self.viewers.clear()
 
     async def _begin(self) -> Follower:
+        def start() -> Follower:
+            return Follower(self.records(), EVERYTHING, lambda _: None, most=MOST_READ)
+
         while True:
             try:
-                return await asyncio.to_thread(
-                    lambda: Follower(self.records(), EVERYTHING, lambda _: None, most=LOOKED_AT)
-                )
+                return await asyncio.to_thread(start)
             except StoreUnavailable:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_S)
 
-    def _start(self) -> Follower:
-        return Follower(self.records(), EVERYTHING, lambda _: None, most=LOOKED_AT)
-
-    def _tell(self, rows: list[Logged]) -> None:
+    def _send(self, rows: list[Logged]) -> None:
         rendered: dict[tuple[str, ...], bytes] = {}
         for viewer in list(self.viewers):
             wanted = [row for row in rows if viewer.wanted.admits(row)][-MOST_ROWS:]
             if not wanted:
                 continue
-            # Most viewers look at the same.
+            # Most viewers see the same rows.
             key = tuple(row.id for row in wanted)
             if key not in rendered:
                 rendered[key] = write_event("row", self.render(wanted[::-1]), wanted[-1].id)
-            if not viewer.tell(rendered[key]):
+            if not viewer.send(rendered[key]):
                 self.leave(viewer)
 
 
@@ -123,7 +121,7 @@ def write_event(name: str, text: str, ident: str) -> bytes:
 
 
 class LiveBody(NamedTuple):
-    """What one viewer is sent, as it comes."""
+    """The stream of one viewer."""
 
     tail: LiveTail
     viewer: Viewer
@@ -136,7 +134,7 @@ class LiveBody(NamedTuple):
         while self.viewer in self.tail.viewers and loop.time() < until:
             try:
                 async with asyncio.timeout(STILL_S):
-                    event = await self.viewer.waiting.get()
+                    event = await self.viewer.queue.get()
             except TimeoutError:
                 event = b": still here\n\n"
             yield event

@@ -1,4 +1,4 @@
-"""Models: which slot is filled with what, whether it answers, and what it costs."""
+"""Models: the model of each slot, its state and its price."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SlotRow(Struct, frozen=True):
     name: str
     model: str
     state: str
-    """`ready`, or what keeps it from answering."""
+    """`ready`, or why it cannot answer."""
     is_ready: bool
     prices: Prices | None
     context_tokens: int | None

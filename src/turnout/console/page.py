@@ -1,22 +1,24 @@
-"""Pages: a template and its values, sent with the headers that keep whatever a question or an answer says from running.
+"""Pages: a template and its values, sent with headers that keep text of questions and answers from running as a script.
 
-Templates escape everything. No script stands in a page, and none comes from elsewhere: even text that got past the
-escaping would not run. No page is kept by a browser.
+Templates escape everything. Pages have no inline scripts and load none from elsewhere, so even text that got past the
+escaping would not run. Browsers do not cache pages.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from turnout.apps.app import Answer, Call, Headers
-from turnout.core.errors import Refused
+from turnout.apps.request import invalid
+from turnout.core.errors import Refused, StoreUnavailable, TurnoutError
 
 from .shape import FILTERS
 
@@ -27,15 +29,18 @@ POLICY = (
 SECURITY: Headers = [
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    # Not `no-referrer`: with that a browser does not say that a form is our own.
+    # Not `no-referrer`: a browser would then not say that a form comes from our own page.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 ]
-# A form of ours has a handful; one that changes a profile's weights, some hundred.
+# The form with the most fields changes a profile's weights and has some hundred.
 FIELDS = 1000
-# Of a form: a profile that is pasted, or a long conversation. Reading more would keep all others waiting.
+# Enough for a pasted profile or a long conversation. Reading more would block other requests.
 FORM_BYTES = 300_000
+EVENT_STREAM: Headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
 KINDS = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8", ".svg": b"image/svg+xml"}
+
+T = TypeVar("T")
 
 
 @cache
@@ -53,27 +58,38 @@ def templates() -> Environment:
 
 
 def page(template: str, status: int = 200, headers: Headers | None = None, **values: Any) -> Answer:
-    """A whole page, or a part that takes the place of one: its template says which."""
+    """A whole page, or a part that replaces one: its template says which."""
     body = templates().get_template(template).render(values).encode("utf-8", "replace")
     kind = [(b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store")]
     return Answer(status, [*kind, *SECURITY, *(headers or ())], body)
 
 
 def go_to(place: str, headers: Headers | None = None) -> Answer:
-    """After a form: look there. `place` is a path of ours."""
+    """A redirect after a form. `place` is a path of ours."""
     return Answer(303, [(b"location", place.encode()), *(headers or ())], b"")
 
 
 def read_form(call: Call) -> dict[str, str]:
-    """The fields of a form; of one that is there twice, the last."""
+    """The fields of a form; the last one of each name."""
     if len(call.body) > FORM_BYTES:
-        said = f"the form has {len(call.body):,} bytes, and {FORM_BYTES:,} are taken: shorten what it says"
-        raise Refused(413, "request_too_large", said)
+        size = f"the form has {len(call.body):,} bytes, and {FORM_BYTES:,} are taken"
+        raise Refused(413, "request_too_large", f"{size}: shorten what it says")
     try:
         text = call.body.decode("utf-8")
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS))
     except ValueError:  # not UTF-8, or too many
         raise Refused(400, "invalid_request_error", f"this is not a form of at most {FIELDS} fields") from None
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """The result of blocking work. Its errors become refusals, except an unavailable store, which every page reports
+    alike."""
+    try:
+        return await asyncio.to_thread(work)
+    except StoreUnavailable:
+        raise
+    except TurnoutError as error:
+        raise invalid(str(error)) from None
 
 
 @cache
@@ -99,12 +115,12 @@ async def serve_static(call: Call) -> Answer:
     found = static_file(name)
     if found is None:
         raise Refused(404, "not_found_error", "no such file")
-    # Its address changes with its content.
-    kept = b"public, max-age=31536000, immutable" if call.options.get("v") == found[1] else b"no-cache"
+    # Its URL changes with its content.
+    caching = b"public, max-age=31536000, immutable" if call.options.get("v") == found[1] else b"no-cache"
     kind = KINDS.get(name[name.rfind(".") :], b"application/octet-stream")
-    return Answer(200, [(b"content-type", kind), (b"cache-control", kept), *SECURITY], found[0])
+    return Answer(200, [(b"content-type", kind), (b"cache-control", caching), *SECURITY], found[0])
 
 
 def wants_part(headers: Mapping[str, str]) -> bool:
-    """Whether a page's script asks, which puts a part in its place."""
+    """Whether the page's script asks for a part of a page."""
     return headers.get("hx-request") == "true"

@@ -1,7 +1,7 @@
-"""A decision as a page shows it: the terminal's picture in numbers that a template can put into shapes.
+"""A decision as a page shows it: the terminal's picture as numbers for the shapes of a template.
 
-It says what an explanation says, in the same words. Widths are percent: a page has no style of its own to put them in,
-so that shapes are drawings with attributes.
+It has the content and the words of an explanation. Widths are percent, for attributes of SVG shapes, because pages may
+not have inline styles.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from turnout.explain.explanation import Explanation, LayerExplanation, Question,
 
 from .shape import tone
 
-# Losers beyond these are named by number only; a profile may have many routes.
+# Scores shown; of the others only the number is shown, as a profile may have many routes.
 SHOWN_SCORES = 8
 
-# How a layer ended: what colour says beside the word.
+# The colour for how a layer ended; others are bad.
 TONES = {"accepted": "good", "held": "warn", "passed": "", "skipped": "", "not asked": ""}
 
 
 class Piece(Struct, frozen=True):
-    """Some of a question; with what matched there, if anything did."""
+    """A piece of the question, with the codes of the signals that matched there."""
 
     text: str
     codes: str = ""
@@ -69,11 +69,11 @@ class Band(Struct, frozen=True):
     width: float
     won: bool
     edge: float | None
-    """Where it begins; the first has no beginning."""
+    """Its lower edge; the first band has none."""
 
 
 class Ruler(Struct, frozen=True):
-    """A score in its bands."""
+    """A score among its bands."""
 
     score: float
     place: float
@@ -81,7 +81,7 @@ class Ruler(Struct, frozen=True):
 
 
 class Station(Struct, frozen=True):
-    """A layer on the way."""
+    """One layer of the decision."""
 
     layer: str
     ended: str
@@ -99,7 +99,7 @@ class Station(Struct, frozen=True):
 
 
 class DecisionPicture(Struct, frozen=True):
-    """All there is to see of a decision."""
+    """All that a page shows of a decision."""
 
     decision: Explanation
     question: tuple[Piece, ...]
@@ -111,7 +111,7 @@ class DecisionPicture(Struct, frozen=True):
     policy: tuple[tuple[str, str], ...]
     instruction: str
     what_if: tuple[tuple[str, float, str], ...] | None
-    """What it would be, how sure, and without what; None where finding out takes deciding again."""
+    """The routes and the confidence without a signal, and that signal; None if that would need a new decision."""
     parts: tuple[DecisionPicture, ...]
 
     @property
@@ -120,7 +120,7 @@ class DecisionPicture(Struct, frozen=True):
 
     @property
     def sureness(self) -> str:
-        """Only a fitted probability is called confidence."""
+        """The score, called confidence only if it is a fitted probability."""
         return f"{'confidence' if self.decision.calibrated else 'score'} {self.decision.confidence:.2f}"
 
 
@@ -144,7 +144,7 @@ def draw(decision: Explanation) -> DecisionPicture:
 
 
 def _pieces(question: Question) -> Iterator[Piece]:
-    """The words, cut wherever a match begins or ends."""
+    """The question, cut where a match begins or ends."""
     text = question.excerpt
     cuts = sorted({0, len(text), *(at for span in question.spans for at in (span.start, span.end))})
     for start, end in itertools.pairwise(cuts):
@@ -201,7 +201,7 @@ def _ruler(step: LayerExplanation, verdict: Verdict) -> Ruler | None:
         return None
     edges, value = bands.edges, step.score
     span = edges[-1] - edges[0]
-    # The outer bands have no end; they get the room of an average inner one, more if the value lies further out.
+    # The outer bands are open; they get the width of an average inner one, or more if the value lies further out.
     room = span / (len(edges) - 1) if span else max(abs(edges[0]), 0.25)
     low, high = min(edges[0] - room, value - room / 8), max(edges[-1] + room, value + room / 8)
 
@@ -225,16 +225,16 @@ def _gates(step: LayerExplanation, verdict: Verdict) -> Iterator[GateBar]:
 def _policy(policy: Policy) -> dict[str, str]:
     facts: dict[str, Any] = msgspec.to_builtins(policy)
     facts |= facts.pop("extra", {})
-    return {name: _say(value) for name, value in facts.items()}
+    return {name: _text(value) for name, value in facts.items()}
 
 
-def _say(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return ", ".join(map(_say, value)) or "none"
+        return ", ".join(map(_text, value)) or "none"
     return msgspec.json.encode(value).decode()
 
 

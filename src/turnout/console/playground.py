@@ -1,7 +1,7 @@
-"""The playground: a question, decided before one's eyes, and what moving a number of the profile would change.
+"""The playground: decides a question step by step, and shows what a changed number of the profile would change.
 
-What is decided here is not logged: nobody acted on it, and a log that has what was tried out says nothing of traffic.
-Models are asked only where the reader says so, once for a question, and that is paid for as everywhere.
+Decisions made here are not logged, because they are not traffic. Models are asked only on request, once for a question,
+and charged as everywhere.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import asyncio
 import json
 import shlex
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnout.apps.app import Answer, Call, Route
 from turnout.apps.ledger import spent_usd
+from turnout.apps.request import invalid
 from turnout.core.decision import new_id
 from turnout.core.errors import ConfigError, QueryError, Refused
 from turnout.core.query import Query
@@ -33,26 +35,26 @@ from .picture import DecisionPicture, draw
 if TYPE_CHECKING:
     from .console import Console
 
-# A question that is typed; the API takes longer ones.
+# Characters of a typed question; the API takes longer ones.
 LONGEST = 20_000
-# Tuned profiles and models' answers that are kept: a few sliders and questions back and forth.
+# Tuned profiles and models' answers that are cached, for going back and forth between a few.
 KEPT = 32
 NOT_ASKED = Fault("skipped", "models are not asked: tick the box above to ask them")
 EXAMPLES = ("Prove step by step that the square root of two is irrational", "Hello there!", "Will it rain tomorrow?")
 
 
 class TriedProfile(NamedTuple):
-    """One side: a profile, and what it decides."""
+    """One side of the page: a profile and its decision."""
 
     name: str
     picture: DecisionPicture
     was: str
-    """What it decides without the changes."""
+    """The routes without the changes."""
     changes: Mapping[str, float]
     toml: str
     knobs: Sequence[Knob]
     by_app: bool
-    """An application decides with more than this profile has."""
+    """An application adds layers that this profile does not have."""
 
 
 def playground_routes(console: Console) -> Sequence[Route]:
@@ -68,15 +70,15 @@ def playground_routes(console: Console) -> Sequence[Route]:
 class Playground:
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._said: OrderedDict[tuple[str, str], Mapping[str, list[LayerAnswer]]] = OrderedDict()
-        """What models answered, by tenant and profile, and by question."""
+        self._answered: OrderedDict[tuple[str, str], Mapping[str, list[LayerAnswer]]] = OrderedDict()
+        """The answers of models by layer, for each tenant and profile, and question."""
         self._tuned: OrderedDict[tuple[str, str], Router] = OrderedDict()
         self._effects: OrderedDict[str, tuple[str, Effect]] = OrderedDict()
-        """What is being found out of the log, and for whom."""
+        """Running measurements over the log, each with the key that asked for it."""
         self._work: set[asyncio.Task[None]] = set()
 
     async def show(self, call: Call) -> Answer:
-        """A question, decided before one's eyes."""
+        """Decide a question and show every step."""
         text = call.options.get("text", "")[:LONGEST]
         profile = call.check_profile(call.options.get("profile"))
         sides = [await self._try(call, text, profile, {})] if text.strip() else []
@@ -87,9 +89,9 @@ class Playground:
         form = read_form(call)
         text = form.get("text", "")
         if len(text) > LONGEST:
-            raise _unclear(f"the question has {len(text):,} characters: at most {LONGEST:,} are taken here")
+            raise invalid(f"the question has {len(text):,} characters: at most {LONGEST:,} are taken here")
         if not text.strip():
-            raise _unclear("there is no question: type one")
+            raise invalid("there is no question: type one")
         sides = [await self._try(call, text, call.check_profile(form.get("profile")), form)]
         if form.get("other"):
             sides.append(await self._try(call, text, call.check_profile(form["other"]), {"ask": form.get("ask", "")}))
@@ -111,26 +113,22 @@ class Playground:
 
     async def _try(self, call: Call, text: str, name: str, form: Mapping[str, str]) -> TriedProfile:
         router = await call.router(name)
-        said = await self._answers(call, router, text, ask=form.get("ask") == "yes")
-        try:
+        answers = await self._answers(call, router, text, ask=form.get("ask") == "yes")
+        with _mistakes_refused():
             knobs = find_knobs(router.profile)
             changes = read_changes(knobs, form) if form.get("moved") == name else {}
             toml = write_changes(router.profile, name, changes)
             tuned = await self._tune(call, name, toml) if changes else router
-            picture, was = await asyncio.to_thread(_decide, text, tuned, router, said)
-        except QueryError as error:
-            raise _unclear(str(error)) from None
-        except ConfigError as error:
-            raise _unclear("; ".join(str(problem) for problem in error.problems[:3])) from None
+            picture, was = await asyncio.to_thread(_decide, text, tuned, router, answers)
         by_app = any(is_brought_by_app(place.kind) for place in router.profile.layers)
         return TriedProfile(name, picture, was, changes, toml, knobs, by_app)
 
     async def _answers(self, call: Call, router: Router, text: str, *, ask: bool) -> Mapping[str, list[LayerAnswer]]:
-        """What network layers say: nothing, or what models answered, who are asked once."""
+        """The answers of network layers, whose models are asked once; none without `ask`."""
         if not ask:
             return {}
         key = f"{call.caller.tenant}\0{router.profile.hash}", text
-        if key not in self._said:
+        if key not in self._answered:
             decision = await call.decide(Query(text, tenant=call.caller.tenant or None), router.profile.name)
             if spent := spent_usd(decision, call.runtime.models.slots):
                 call.caller.budget.settle(0.0, spent)
@@ -140,8 +138,8 @@ class Playground:
                 for step in whole.steps:
                     if step.place.cost == "network":
                         found.setdefault(step.place.id, []).append(step.verdict or step.fault)
-            _keep(self._said, key, found)
-        return self._said[key]
+            _keep(self._answered, key, found)
+        return self._answered[key]
 
     async def _tune(self, call: Call, name: str, toml: str) -> Router:
         key = (await call.router(name)).profile.hash, toml
@@ -149,23 +147,19 @@ class Playground:
             _keep(self._tuned, key, await call.runtime.tune(name, toml))
         return self._tuned[key]
 
-    # --- what it would change
+    # --- the effect of changes on the log
 
     async def start_effect(self, call: Call) -> Answer:
-        """Find out what moved numbers would change of the log."""
+        """Start to measure which logged decisions changed numbers would change."""
         form = read_form(call)
         name = call.check_profile(form.get("profile"))
         router = await call.router(name)
-        try:
+        with _mistakes_refused():
             changes = read_changes(find_knobs(router.profile), form)
             tuned = await self._tune(call, name, write_changes(router.profile, name, changes))
-        except QueryError as error:
-            raise _unclear(str(error)) from None
-        except ConfigError as error:
-            raise _unclear("; ".join(str(problem) for problem in error.problems[:3])) from None
-        for whose, effect in self._effects.values():
-            if whose == call.caller.key_id:
-                effect.stopped = True  # one at a time: what is asked for now counts
+        for key_id, effect in self._effects.values():
+            if key_id == call.caller.key_id:
+                effect.stopped = True  # each key has one measurement at a time
         ident, effect = new_id(), Effect()
         _keep(self._effects, ident, (call.caller.key_id, effect))
         records = self.console.records(call)
@@ -175,9 +169,9 @@ class Playground:
         return self._effect_page(call, ident, effect)
 
     async def show_effect(self, call: Call) -> Answer:
-        """How far that is."""
-        whose, effect = self._effects.get(call.params["id"], ("", None))
-        if effect is None or whose != call.caller.key_id:
+        """The progress and the result of a measurement."""
+        key_id, effect = self._effects.get(call.params["id"], ("", None))
+        if effect is None or key_id != call.caller.key_id:
             raise Refused(404, "not_found_error", "this is no longer kept: ask for it again")
         return self._effect_page(call, call.params["id"], effect)
 
@@ -186,12 +180,12 @@ class Playground:
 
 
 def _decide(
-    text: str, tuned: Router, router: Router, said: Mapping[str, list[LayerAnswer]]
+    text: str, tuned: Router, router: Router, answers: Mapping[str, list[LayerAnswer]]
 ) -> tuple[DecisionPicture, str]:
     query = Query(text)
-    answers = {place.id: said.get(place.id) or repeat(NOT_ASKED) for place in router.profile.layers}
-    decision = tuned.route_recorded(query, answers)
-    was = decision if tuned is router else router.route_recorded(query, answers)
+    recorded = {place.id: answers.get(place.id) or repeat(NOT_ASKED) for place in router.profile.layers}
+    decision = tuned.route_recorded(query, recorded)
+    was = decision if tuned is router else router.route_recorded(query, recorded)
     return draw(explain(decision)), " + ".join(was.routes)
 
 
@@ -201,16 +195,22 @@ def _keep(kept: OrderedDict[Any, Any], key: object, value: object) -> None:
         kept.popitem(last=False)
 
 
-def _unclear(said: str) -> Refused:
-    return Refused(422, "invalid_request_error", said)
+@contextmanager
+def _mistakes_refused() -> Iterator[None]:
+    """Refuses a question or changes that are invalid, with the first few problems."""
+    try:
+        yield
+    except QueryError as error:
+        raise invalid(str(error)) from None
+    except ConfigError as error:
+        raise invalid("; ".join(str(problem) for problem in error.problems[:3])) from None
 
 
 def _curl(call: Call, form: Mapping[str, str], api: str) -> str:
-    """The same question to the API, which logs it."""
+    """The command that sends the question to the API, which logs it."""
     body = {"text": form.get("text", ""), "profile": call.runtime.name_of(form.get("profile") or call.runtime.profile)}
     key = ' -H "authorization: Bearer $TURNOUT_KEY"' if call.caller.key_id else ""
-    place = f"{api}/v1/route"
-    return f"curl -s {shlex.quote(place)}{key} -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
+    return f"curl -s {shlex.quote(f'{api}/v1/route')}{key} -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
 
 
 def _python(text: str, profile: str) -> str:

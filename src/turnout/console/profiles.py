@@ -1,4 +1,4 @@
-"""Profiles: what each decides by, as it is used, and whether a changed one would load."""
+"""Profiles: the profiles in use, and a check whether a changed one would load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .page import page, read_form
 if TYPE_CHECKING:
     from .console import Console
 
-# A profile is some kilobytes; what is pasted here is parsed while others wait for nothing.
+# A profile has some kilobytes.
 PROFILE_CHARACTERS = 200_000
 PASTED = "pasted.toml"
 
@@ -31,8 +31,7 @@ PASTED = "pasted.toml"
 def profile_routes(console: Console) -> Sequence[Route]:
     async def profiles(call: Call) -> Answer:
         """The profiles that are served."""
-        names = sorted({*shipped(), console.runtime.profile})
-        found = await asyncio.to_thread(lambda: [_load(console, name) for name in names])
+        found = await asyncio.to_thread(lambda: [_load(console, name) for name in console.known_profiles()])
         return console.show(call, "profiles.html", here="/profiles", profiles=found, default=console.runtime.profile)
 
     async def profile(call: Call) -> Answer:
@@ -47,12 +46,10 @@ def profile_routes(console: Console) -> Sequence[Route]:
         """Whether a profile loads: every mistake at once."""
         source = read_form(call).get("source", "")
         if len(source) > PROFILE_CHARACTERS:
-            said = f"the profile has {len(source):,} characters, and {PROFILE_CHARACTERS:,} are read here"
-            raise Refused(413, "request_too_large", said)
-        made = await asyncio.to_thread(_try, source)
-        if isinstance(made, list):
-            return page("problems_part.html", problems=made, profile=None)
-        return page("problems_part.html", problems=[], profile=made)
+            size = f"the profile has {len(source):,} characters, and {PROFILE_CHARACTERS:,} are read here"
+            raise Refused(413, "request_too_large", size)
+        profile, problems = await asyncio.to_thread(_try, source)
+        return page("problems_part.html", problems=problems, profile=profile)
 
     return [
         Route("GET", "/profiles", "admin", profiles, is_page=True),
@@ -62,30 +59,29 @@ def profile_routes(console: Console) -> Sequence[Route]:
 
 
 def _load(console: Console, name: str) -> Profile:
-    """As it is in use; one that was not asked for yet, from its file."""
+    """The profile in use, or from its file if it was not used yet."""
     if (router := console.runtime.routers().get(name)) is not None:
         return router.profile
-    config = console.runtime.config
-    return load_profile(name, config=None if config is None else str(config), local=True)
+    return load_profile(name, config=console.runtime.config, local=True)
 
 
-def _try(source: str) -> Profile | list[str]:
-    """A pasted profile; what is wrong with it, if something is. It may extend what ships, and nothing else here."""
+def _try(source: str) -> tuple[Profile | None, list[str]]:
+    """A pasted profile, or what is wrong with it. It may only extend profiles that ship."""
     try:
         tree = from_source(source, PASTED).tree
         base = tree.get("extends")
         layers = tree.get("layers", ())
         for number, layer in enumerate(layers if isinstance(layers, list) else ()):
             if isinstance(layer, dict) and takes_model(layer) and "model" in layer:
-                said = "a folder of the server's cannot be named here; leave it out, and the promoted model serves"
-                return [f"{PASTED} layers[{number}].model: {said}"]
+                wrong = "a folder of the server's cannot be named here; leave it out, and the promoted model serves"
+                return None, [f"{PASTED} layers[{number}].model: {wrong}"]
         if base is not None and base not in shipped():
-            return [f"{PASTED} extends: here it may be one of {', '.join(shipped())}"]
+            return None, [f"{PASTED} extends: here it may be one of {', '.join(shipped())}"]
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / PASTED
             file.write_text(source, encoding="utf-8")
-            return load_profile(str(file), config="", local=True)
+            return load_profile(str(file), config="", local=True), []
     except ConfigError as error:
-        return [str(problem) for problem in error.problems]
+        return None, [str(problem) for problem in error.problems]
     except TurnoutError as error:
-        return [str(error)]
+        return None, [str(error)]

@@ -1,8 +1,8 @@
-"""How numbers, times and shares are written on a page."""
+"""Formats of numbers, times and shares on a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ def count(value: int | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A share of one, as percent."""
+    """A share of 1 as percent."""
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
@@ -26,7 +26,7 @@ def number(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Many, in thousands or millions."""
+    """A large number in thousands, millions or billions."""
     if value is None:
         return "–"
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
@@ -36,7 +36,7 @@ def size(value: float | None) -> str:
 
 
 def ticks(text: str) -> Markup:
-    """What stands between back-quotes, as code."""
+    """Text between backticks as code."""
     pieces = text.split("`")
     marked = (
         Markup("<code>{}</code>").format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces)
@@ -52,7 +52,7 @@ def usd(value: float | None) -> str:
 
 
 def duration(us: float | None) -> str:
-    """Microseconds, in the unit one reads."""
+    """Microseconds in a readable unit."""
     if us is None:
         return "–"
     for limit, factor, unit in ((1_000, 1, "µs"), (1_000_000, 1_000, "ms")):
@@ -62,23 +62,14 @@ def duration(us: float | None) -> str:
 
 
 def moment(ms: int | None) -> str:
-    """A time in UTC; the page's script puts it into the reader's own."""
+    """A time in UTC; the page's script converts it to the reader's time zone."""
     return "–" if ms is None else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def tone(outcome: str) -> str:
-    """The colour of two letters: good for clean, bad where a layer broke, a warning for anything between."""
+    """The colour of an outcome: good if clean, bad if a layer failed, else a warning."""
     return "good" if outcome[1:] == "-" else "bad" if outcome[1:] in ("t", "e", "i", "x") else "warn"
 
 
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    "count": count,
-    "share": share,
-    "number": number,
-    "size": size,
-    "ticks": ticks,
-    "usd": usd,
-    "duration": duration,
-    "moment": moment,
-    "tone": tone,
-}
+_FORMATS: Sequence[Callable[..., Any]] = (count, share, number, size, ticks, usd, duration, moment, tone)
+FILTERS = {one.__name__: one for one in _FORMATS}

@@ -1,7 +1,7 @@
-"""What an application does, on a page while it happens: each event becomes parts of the page, rendered and escaped.
+"""An application's events on a page while they happen: each event becomes parts of the page, rendered and escaped.
 
-A part says where it goes and how: into the place of what is there, behind it, or as plain text behind it. The page's
-script does that and knows nothing of any application.
+A part names an element and how it changes it: replace it, append to it, or append plain text. The page's script does
+that and knows nothing about applications.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from turnout.apps.app import Answer
-from turnout.apps.event import Event, EventBody
+from turnout.apps.app import Answer, StreamBody
+from turnout.apps.event import Event, Failed
 from turnout.core.errors import Refused
 
-from .page import SECURITY, templates
+from .page import EVENT_STREAM, templates
 
 
 class PagePart(Struct, frozen=True):
-    """A piece of a page that takes its place."""
+    """A change of one element of the page."""
 
     into: str
     """The id of an element."""
@@ -29,7 +29,7 @@ class PagePart(Struct, frozen=True):
 
 
 Renders = Callable[[Event], Iterable[PagePart]]
-"""What an event changes on the page."""
+"""The changes that an event makes to the page."""
 
 
 def part(into: str, template: str, how: Literal["replace", "append"] = "append", **values: Any) -> PagePart:
@@ -37,9 +37,8 @@ def part(into: str, template: str, how: Literal["replace", "append"] = "append",
 
 
 def stream(events: AsyncGenerator[Event, None], render: Renders, *first: PagePart) -> Answer:
-    """An answer that shows events as they come, after what is known already."""
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SECURITY]
-    return Answer(200, headers, EventBody(_pieces(events, render, first), events))
+    """An answer that shows `first`, then the events as they come."""
+    return Answer(200, EVENT_STREAM, StreamBody(_pieces(events, render, first), events.aclose))
 
 
 async def _pieces(
@@ -49,12 +48,16 @@ async def _pieces(
         yield _sse(piece)
     try:
         async for event in events:
-            for piece in render(event):
+            for piece in (_failed(event.reason),) if isinstance(event, Failed) else render(event):
                 yield _sse(piece)
     except Refused as refused:
-        yield _sse(part("told-here", "error_part.html", "replace", said=str(refused), signs_in=False))
+        yield _sse(_failed(str(refused)))
     finally:
         await events.aclose()
+
+
+def _failed(reason: str) -> PagePart:
+    return part("told-here", "error_part.html", "replace", said=reason, signs_in=False)
 
 
 def _sse(piece: PagePart) -> bytes:

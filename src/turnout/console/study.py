@@ -1,5 +1,4 @@
-"""Study: a question with a page in front of the reader; what the policy sent of it, what it left out, and the answer
-sentence by sentence."""
+"""Study: a question about a page, what was sent to the model and what was left out, and the answer by sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.apps.event import Event, Failed
+from turnout.apps.event import Event
 from turnout.apps.study.answer import NoteCitation, SpokenSentence
 from turnout.apps.study.app import StudyApp
 from turnout.apps.study.ask import RouteChosen, StudyAnswer
@@ -30,10 +29,6 @@ def render(event: Event) -> Iterator[PagePart]:
         case StudyAnswer():
             yield part("saved", "study_saved.html", "replace", event=event)
             yield part("spared", "study_spared.html", "replace", event=event)
-        case Failed():
-            yield part("told-here", "error_part.html", "replace", said=event.reason, signs_in=False)
-        case _:
-            return
 
 
 def study_routes(console: Console) -> Sequence[Route]:
@@ -42,7 +37,7 @@ def study_routes(console: Console) -> Sequence[Route]:
         return []
 
     async def study(call: Call) -> Answer:
-        """Where a reader asks."""
+        """The page of a reader."""
         return console.show(call, "study.html", here="/study")
 
     async def run(call: Call) -> Answer:

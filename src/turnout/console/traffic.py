@@ -1,7 +1,7 @@
-"""Traffic: who decides what share of it, and how that changes; how fast, at what cost, for which key, what went wrong.
+"""Traffic: the share that each layer decides over time, with latency, cost, keys and failures.
 
-The first picture is the one that tells whether routing gets cheaper: each stretch of time with the share that every
-layer decided. Hours that are over were counted before: a month is read as quickly as a day.
+The first picture shows whether routing gets cheaper: a bar for each stretch of time with the share of every layer. Past
+hours were counted before, so a month is read as quickly as a day.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct
 
 from turnout.apps.app import Answer, Call, Route
-from turnout.core.errors import Refused
+from turnout.apps.request import invalid
 from turnout.explain.explanation import spell
 from turnout.runtime.traffic import DAY_MS, HOUR_MS, shift_of
 from turnout.store import Checked, Records, Stats, TimeSpan
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SpanChoice(NamedTuple):
-    """A span of time one can look at, and how it is cut."""
+    """A span of time to choose, and the length of its bars."""
 
     name: str
     title: str
@@ -43,14 +43,14 @@ SPANS = (
 )
 # Colours of the picture, in the order of the layers' shares; the style sheet has as many.
 COLOURS = 8
-# Of a bar, the space to the next one included.
+# The width of a bar and the space to the next one.
 BAR = 10
-# Keys in the table; more are found through the field above it.
+# Keys in the table; others are found with the field above it.
 SHOWN_KEYS = 50
 
 
 class BarPart(Struct, frozen=True):
-    """A layer's part of a bar, in the units of a picture that is 100 high."""
+    """A layer's part of a bar; the picture is 100 units high."""
 
     colour: int
     y: float
@@ -62,21 +62,21 @@ class Bar(Struct, frozen=True):
     x: int
     start_ms: int
     first_ms: int
-    """When the first of all begins."""
+    """When the first bar begins."""
     parts: tuple[BarPart, ...]
     decisions: int
     height: float
-    """Of its decisions, where the busiest stretch has 100."""
+    """The number of its decisions, relative to 100 for the busiest bar."""
     model_share: float
 
 
 def colours_of(found: Stats) -> dict[str, int]:
-    """The layers in one order in all bars."""
+    """The colour of each layer, the same in all bars."""
     return {layer: min(number, COLOURS - 1) for number, layer in enumerate(found.layers)}
 
 
 def bars(found: Stats, bucket_ms: int, first_ms: int | None = None) -> list[Bar]:
-    """The convergence picture: each stretch as a bar of shares, where it is in time."""
+    """The bars of the picture: the shares in each stretch of time, and its place."""
     order, drawn = colours_of(found), []
     first = first_ms if first_ms is not None else found.buckets[0].start_ms if found.buckets else 0
     most = max((bucket.decisions for bucket in found.buckets), default=1)
@@ -91,8 +91,7 @@ def bars(found: Stats, bucket_ms: int, first_ms: int | None = None) -> list[Bar]
                 parts.append(BarPart(order[layer], round(y, 3), round(height, 3), title))
             y += height
         tall = round(100.0 * bucket.decisions / most, 2)
-        whole = (bucket.decisions, tall, bucket.model_share)
-        drawn.append(Bar(BAR * place, bucket.start_ms, first, tuple(parts), *whole))
+        drawn.append(Bar(BAR * place, bucket.start_ms, first, tuple(parts), bucket.decisions, tall, bucket.model_share))
     return drawn
 
 
@@ -131,12 +130,13 @@ def _span(name: str) -> SpanChoice:
     found = next((span for span in SPANS if span.name == name), None)
     if found is None:
         known = ", ".join(span.name for span in SPANS)
-        raise Refused(422, "invalid_request_error", f"span {name[:40]!r} is none of {known}")
+        raise invalid(f"span {name[:40]!r} is none of {known}")
     return found
 
 
 def _begin(chosen: SpanChoice, shift_ms: int) -> int:
-    """Where its first bar begins. Hours are counted from UTC's: where days begin at half past, theirs do not."""
+    """When the first bar begins. Traffic is counted by hours of UTC, so bars begin with one, even if local days begin
+    at half past."""
     now = round(time.time() * 1000)
     begin = now - chosen.length_ms
     if chosen.bucket_ms < HOUR_MS:

@@ -96,7 +96,8 @@ class NotedPipeline(AuditPipeline):
         self, session_id: str, after: int = 0, *, tenant: str, follow: bool = False
     ) -> AsyncGenerator[ChatEvent, None]:
         for event in self.kept.get((tenant, session_id), ()):
-            yield event
+            if event.sequence > after:
+                yield event
 
     async def emit(self, session_id: str, event: ChatEvent, *, tenant: str, key: str = "") -> ChatEvent:
         kept = self.kept.setdefault((tenant, session_id), [])

@@ -11,6 +11,7 @@ import pytest
 from turnout import load
 from turnout.apps.claims.research import FoundPage
 from turnout.apps.claims.settings import AuditSettings, open_reach, read_audit_settings
+from turnout.config.document import read
 from turnout.core.errors import Broken, ConfigError, EgressRefused, NetError, TimedOut
 from turnout.testing import Reply, ScriptedTransport
 
@@ -31,7 +32,7 @@ def test_without_settings_it_looks_nowhere(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_and_the_profile_loads_with_it(tmp_path: Path) -> None:
     file = written(tmp_path, SEARCH + "public_web = true\nsearches = 2\n")
-    assert read_audit_settings(file) == AuditSettings("http://127.0.0.1:8888/searx", public_web=True, searches=2)
+    assert read_audit_settings(read(file)) == AuditSettings("http://127.0.0.1:8888/searx", public_web=True, searches=2)
     load("claims", config=file)
 
 

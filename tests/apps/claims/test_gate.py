@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from turnout.apps.claims.exchange import starter_cards
 from turnout.apps.claims.gate import MatchFeatures, fit_gate, shipped_gate
 from turnout.apps.claims.library import ClaimLibrary
-from turnout.apps.claims.match import LabelledQuestion, calibrate, observe, share_found
+from turnout.apps.claims.match import LabelledQuestion, fit_observed, observe, share_found
 from turnout.core.errors import TooFewExamples
 
 ROOT = Path(__file__).parents[3]
@@ -70,9 +70,10 @@ def test_more_alike_is_never_admitted_less(
 
 def test_calibrated_on_questions_whose_card_is_known(starter: ClaimLibrary) -> None:
     asked = [LabelledQuestion(f"Is it true that {card.claim_text}", card.id) for card in starter_cards()]
-    gate = calibrate(starter, asked)
+    seen = [observe(starter, one) for one in asked]
+    gate = fit_observed(seen, "text")
     assert (gate.embedder, gate.fitted_on) == ("text", len(asked))
-    found, wrong = share_found(gate, [observe(starter, one) for one in asked])
+    found, wrong = share_found(gate, seen)
     assert found > 0.8
     assert wrong <= 0.05
 

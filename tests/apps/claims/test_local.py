@@ -37,7 +37,7 @@ MUST = [
     Must("Did the flood happen?", "exact_match", (FLOOD,)),
     Must("Did Mark copy Matthew?", "novel_claim"),
     Must("Can you put that more simply?", "contextual", (FLOOD,), (MARK, FLOOD)),
-    Must("Can you put that more simply?", "novel_claim"),
+    Must("Can you put that more simply?", "contextual"),
     Must("Why do people believe in Bigfoot?", "novel_claim"),
 ]
 
@@ -56,9 +56,9 @@ def test_what_must_hold(case: Must, named: str, request: pytest.FixtureRequest) 
 
 
 def test_without_a_card_shown_it_is_asked_what_is_meant(starter: ClaimLibrary) -> None:
-    assert decide_locally("Can you put that more simply?", starter).unclear
-    assert not decide_locally("Can you put that more simply?", starter, [FLOOD]).unclear
-    assert not decide_locally("Did Matthew copy Mark?", starter).unclear
+    assert decide_locally("Can you put that more simply?", starter).asks_back == "unclear"
+    assert not decide_locally("Can you put that more simply?", starter, [FLOOD]).asks_back
+    assert not decide_locally("Did Matthew copy Mark?", starter).asks_back
 
 
 def test_of_two_cards_that_deny_each_other_each_answers_its_own_question(empty: ClaimLibrary) -> None:
@@ -70,7 +70,7 @@ def test_of_two_cards_that_deny_each_other_each_answers_its_own_question(empty: 
 
 def test_a_library_without_cards_answers_nothing(empty: ClaimLibrary) -> None:
     for question in ("Did Matthew copy Mark?", "Why do people believe that?", "Compare the two floods.", "", "?"):
-        assert decide_locally(question, empty).mode == "novel_claim"
+        assert decide_locally(question, empty).cards == ()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
@@ -94,6 +94,15 @@ def test_every_text_gets_a_decision_with_a_reason(starter: ClaimLibrary, questio
         ("Can you explain the answer about QWERTY?", "clarification"),
         ("Who sold the first typewriter?", "open"),
         ("Which one?", "vague"),
+        ("Hello!", "greeting"),
+        ("Hi there, how are you?", "greeting"),
+        ("ok great, thank you so much :)", "greeting"),
+        ("Vielen Dank? danke!", "claim"),
+        ("¡Hola! Gracias.", "greeting"),
+        ("谢谢", "greeting"),
+        ("Hello, did Matthew copy Mark?", "claim"),
+        ("Thanks to vaccines, polio is gone.", "claim"),
+        ("...", "claim"),
     ],
 )
 def test_what_a_question_does(question: str, form: str) -> None:

@@ -89,6 +89,15 @@ CASES = [
         ),
     ),
     Case("simpler than nothing", CARDS, (Asked("Can you put that more simply?", "contextual", (), True),)),
+    Case(
+        "greetings",
+        CARDS,
+        (
+            Asked("Hello!", "contextual", (), True),
+            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            Asked("Great, thanks", "contextual", (), True),
+        ),
+    ),
 ]
 
 

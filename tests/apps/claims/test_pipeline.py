@@ -13,7 +13,7 @@ from apps.claims.auditing import ANYONE, CLAIM, PRICES, World, auditing, search_
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.claims.agent import AGENTS
 from turnout.apps.claims.card import Card, ClaimVerdict
-from turnout.apps.claims.event import RoutingStarted
+from turnout.apps.claims.event import RoutingStarted, ends_question
 from turnout.apps.claims.pipeline import AuditFailed
 from turnout.core.errors import Refused
 from turnout.store.keys import Key
@@ -71,7 +71,7 @@ def test_a_model_that_does_not_answer_ends_the_audit_with_an_event(tmp_path: Pat
             assert isinstance(failed, AuditFailed)
             assert failed.agent == "adversarial_checker"
             last = (await world.heard())[-1]
-            assert (last.__struct_config__.tag, last.ends) == ("pipeline_failed", True)
+            assert (last.__struct_config__.tag, ends_question(last)) == ("pipeline_failed", True)
 
     asyncio.run(scenario())
 

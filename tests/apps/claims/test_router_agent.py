@@ -229,6 +229,22 @@ def test_it_is_asked_for_a_verdict_it_owes(tmp_path: Path) -> None:
     assert told.mode == "exact_match"
 
 
+def test_a_greeting_asks_no_model_and_starts_no_audit(tmp_path: Path) -> None:
+    with ScriptedProvider.in_thread(ScriptedReply(EXACT)) as provider:
+
+        async def talk(chat: Chat) -> Any:
+            found = await chat.ask("Great, thanks :)", MATTHEW)
+            return found, chat.row(found.decision_id), chat.pipeline.started
+
+        found, row, started = run(tmp_path, CARDS, talk, router_settings(provider, main=True))
+        assert provider.requests == []
+    assert started == []
+    assert "Ask about something people claim" in found.result
+    assert (row["mode_selected"], row["reformulated_question"]) == ("contextual", "Great, thanks :)")
+    assert row["reasoning"] == "it greets or thanks and makes no claim: ask for one"
+    assert json.loads(row["claim_cards_referenced"]) == []
+
+
 def test_six_rounds_at_most(tmp_path: Path) -> None:
     endless = ScriptedReply(tools=(ToolCall("search_existing_claims", {"query": "flood"}),))
     with ScriptedProvider.in_thread(endless) as provider:

@@ -1,7 +1,8 @@
-"""A documentation-and-code assistant: what a question is decides whether documents are searched, and who answers.
+"""A documentation-and-code assistant: the type of a question decides whether documents are searched and which model
+answers.
 
-The contract is judged on what happened: retrieval is noted by what searches, the model by who answered, and never by
-what the policy said should be.
+The contract is checked against what happened: the search and the answering model are recorded as they are used, not as
+the policy says.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from turnout.apps.caller import Caller
 from turnout.apps.converse import stream_text
 from turnout.apps.event import Event, Failed, Token
 from turnout.apps.ledger import Account, Ledger, decide
+from turnout.apps.request import invalid
 from turnout.config.settings import store_settings, store_url
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused, TextNotKept
@@ -37,11 +39,11 @@ from .retrieve import NOTHING, FoundPassages, names_in, retrieve
 from .routes import AssistRoutes
 
 PROFILE = "assist"
-# Below this the documents do not answer a question: see `retrieve.relevance`, which is set such that this is the limit.
+# Below this relevance the documents do not answer a question: `retrieve.relevance` is scaled to this limit.
 LEAST = 0.5
-# Passages that are shown where no model writes an answer.
+# Passages shown if no model writes an answer.
 SHOWN = 3
-# What of a session is looked at to find what a question points to.
+# Turns of a session that are searched for what a question refers to.
 TURNS = 12
 
 SENTENCES: dict[WhyRefused, str] = {
@@ -51,14 +53,14 @@ SENTENCES: dict[WhyRefused, str] = {
 
 
 class Action(NamedTuple):
-    """What is done for a question."""
+    """Whether documents are searched for a question, and the model slot that answers."""
 
     retrieval: bool
     slot: str
 
 
 def follow_policy(decision: Decision) -> Action:
-    """What the decision's policy says."""
+    """The action of the decision's policy."""
     policy = decision.policy
     return Action(bool(policy.retrieval), policy.model or "main")
 
@@ -93,7 +95,7 @@ class AssistApp:
             await asyncio.to_thread(self._libraries.index.close)
 
     async def libraries(self) -> Libraries:
-        """Opened when they are first needed."""
+        """The libraries, opened when first needed."""
         async with self._opening:
             if self._libraries is None:
                 models = self.runtime.models
@@ -107,12 +109,11 @@ class AssistApp:
     # --- deciding
 
     async def decide(self, query: Query, caller: Caller, context: AskContext = NO_CONTEXT) -> Decision:
-        """What a question is. The editor is never classified, and earlier intents are given only to a question that
-        points to one: code that is selected is what "this" means."""
-        if caller.profiles is not None and PROFILE not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        """Decide the type of a question. The editor's text is not classified. Earlier intents are left out if "this"
+        means the selected code."""
+        caller.check_profile(PROFILE)
         if not query.text.strip():
-            raise Refused(422, "invalid_request_error", "query: the question is blank; say what you want to know")
+            raise invalid("query: the question is blank; say what you want to know")
         if query.declared is not None and not caller.may_force:
             raise Refused(403, "permission_error", "this key may not name a query_type itself: leave it out")
         router = await self.runtime.find_router(PROFILE)
@@ -122,7 +123,7 @@ class AssistApp:
                 router, replace(query, intents=intents), caller, self.runtime.models.slots, self.runtime.store
             )
         except QueryError as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
+            raise invalid(str(error)) from None
 
     def _intents(self, query: Query) -> tuple[str, ...]:
         store = self.runtime.store
@@ -134,15 +135,15 @@ class AssistApp:
             return ()
 
     def _turns(self, query: Query, account: Account) -> tuple[Turn, ...]:
-        """What was said in the session before a decision."""
+        """The turns of the session before the account's decision."""
         store, before = self.runtime.store, account.decision.id
         if store is None or query.session is None:
             return ()
         records = store.records(query.tenant or "")
         try:
             if last := records.intents(query.session, most=1, before=before):
-                # Who goes on without a correction says, if weakly, that the decision before was right: kept apart from
-                # what teachers and people say.
+                # Going on without a correction is weak evidence that the last decision was right: it is kept apart
+                # from judgements of teachers and people.
                 account.extra["continues"] = last[-1].decision_id
             return records.turns(query.session, most=TURNS, before=before)
         except TextNotKept:
@@ -160,27 +161,27 @@ class AssistApp:
             account.extra = {"classifier_history": len(decision.query.intents)}
             yield TypeDecided(decision.route, decision.id, decision.by, decision.confidence)
             turns = await asyncio.to_thread(self._turns, query, account)
-            found, said = NOTHING, ""
+            found, message = NOTHING, ""
             refused: WhyRefused = ""
             if action.retrieval:
-                found, refused, said = await self._retrieve(query.text, context, turns, account)
+                found, refused, message = await self._retrieve(query.text, context, turns, account)
                 yield Retrieved(found.passages, found.confidence)
             elif context.library:
-                # A library that is not there is the caller's mistake on every route.
+                # An unknown library is refused on every route.
                 libraries = await self.libraries()
                 await asyncio.to_thread(libraries.choose, query.text, context.library, context.version)
             slot = models.slots.find(action.slot)
             has_model = slot is not None and models.has(slot.name)
             # Code can be written without documents, but not without a model.
             if refused and (decision.route != "CODE_GENERATION" or not has_model):
-                yield Token(said)
-                yield self._settle(account, said, found, (), refused=refused)
+                yield Token(message)
+                yield self._settle(account, message, refused=refused)
                 return
             passages = () if refused else found.passages
             if passages and not has_model:
                 text = tell_passages(passages[:SHOWN])
                 yield Token(text)
-                yield self._settle(account, text, found, passages[:SHOWN])
+                yield self._settle(account, text, passages[:SHOWN])
                 return
             try:
                 async for event in self._write(query.text, context, passages, turns, action, account):
@@ -192,12 +193,12 @@ class AssistApp:
                     return
                 text = f"(No model answered. What the documents say:)\n\n{tell_passages(passages[:SHOWN])}"
                 yield Token(text)
-                yield self._settle(account, text, found, passages[:SHOWN])
+                yield self._settle(account, text, passages[:SHOWN])
 
     async def _retrieve(
         self, question: str, context: AskContext, turns: Sequence[Turn], account: Account
     ) -> tuple[FoundPassages, WhyRefused, str]:
-        """What the documents have on a question, or why there is nothing."""
+        """The passages for a question; if there are none, why, and the message that says so."""
         libraries = await self.libraries()
         account.retrieval = True
         choice = await asyncio.to_thread(libraries.choose, question, context.library, context.version)
@@ -224,7 +225,7 @@ class AssistApp:
         action: Action,
         account: Account,
     ) -> AsyncGenerator[Event, None]:
-        """What a model says, each sentence when its citations were checked."""
+        """A model's answer, each sentence as soon as its citations are checked."""
         models, policy, sent = self.runtime.models, account.decision.policy, SENT[account.decision.route]
         slot = models.slots.find(action.slot)
         if slot is None:
@@ -234,26 +235,24 @@ class AssistApp:
             sent, question, context, passages, shown, instruction=policy.instruction, fence=self.fence
         )
         stream = stream_text(models, slot, messages, account, max_tokens=policy.max_tokens or sent.max_tokens)
-        checked, text, told = CitedText([one.text for one in passages]), "", 0
+        checked, text, emitted = CitedText([one.text for one in passages]), "", 0
         try:
             async for piece in stream:
                 text += checked.feed(piece)
-                # What begins as a refusal is held back until it is known to be one.
-                if told < len(text) and not NOT_THERE.startswith(text.strip()[: len(NOT_THERE)]):
-                    yield Token(text[told:])
-                    told = len(text)
+                # Text that may become a refusal is held back.
+                if emitted < len(text) and not NOT_THERE.startswith(text.strip()[: len(NOT_THERE)]):
+                    yield Token(text[emitted:])
+                    emitted = len(text)
             text += checked.finish()
         finally:
             await stream.aclose()
         if passages and text.strip().startswith(NOT_THERE):
-            said = SENTENCES["not_in_documents"]
-            yield Token(said)
-            yield self._settle(
-                account, said, FoundPassages(tuple(passages)), (), refused="not_in_documents", model=slot.id
-            )
+            message = SENTENCES["not_in_documents"]
+            yield Token(message)
+            yield self._settle(account, message, refused="not_in_documents", model=slot.id)
             return
-        if told < len(text):
-            yield Token(text[told:])
+        if emitted < len(text):
+            yield Token(text[emitted:])
         cited = tuple(one for one in passages if one.number in checked.cited)
         for one in cited:
             yield one
@@ -261,20 +260,19 @@ class AssistApp:
             account.ended = "failed"
             yield Failed("the answer broke off: its model stopped before it was done")
             return
-        yield self._settle(account, text, NOTHING, cited, model=slot.id, unsupported=checked.unsupported)
+        yield self._settle(account, text, cited, model=slot.id, unsupported=checked.unsupported)
 
     def _settle(
         self,
         account: Account,
         text: str,
-        found: FoundPassages,
-        cited: Sequence[DocCitation],
+        cited: Sequence[DocCitation] = (),
         *,
         refused: WhyRefused = "",
         model: str = "",
         unsupported: int = 0,
     ) -> AssistAnswer:
-        """How it ended, for the log and for the caller."""
+        """Record how the answer ended, and return it."""
         decision = account.decision
         account.ended = account.ended or "answered"
         account.extra |= {"cited": len(cited), "unsupported": unsupported}
@@ -295,12 +293,12 @@ class AssistApp:
 
 
 def tell_passages(passages: Sequence[DocCitation]) -> str:
-    """The passages themselves, each with its number and its place."""
+    """The passages as text, each with its number and its place."""
     return "\n\n".join(f"[{one.number}] {one.place}\n{one.text.strip()}" for one in passages)
 
 
 def _points_to(question: str, context: AskContext) -> bool:
-    """Whether "this" in a question is what the editor shows."""
+    """Whether a question refers to what the editor shows."""
     if not (context.selected_text.strip() or context.editor_content.strip()):
         return False
     found = find_reference(question)

@@ -1,7 +1,7 @@
-"""An answer as it is written, each sentence let out when its citations were checked.
+"""Checks the citations of an answer while it is written, sentence by sentence.
 
-A sentence waits until it is certain that no citation of its own follows it, and a block of code until it is whole:
-nothing in it is a citation.
+A sentence is held until no citation of it can follow, and a block of code until it is complete: nothing in it is a
+citation.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _fence = re.compile(r"^[ >]*(?:```|~~~)", re.MULTILINE)
 
 
 class CitedText:
-    """Text in, checked text out."""
+    """Takes text in pieces and returns it with checked citations."""
 
     def __init__(self, passages: Sequence[str]) -> None:
         self._passages = passages
         self._stream = SentenceStream()
         self._held = ""
         self.cited: set[int] = set()
-        """Passages that support what was let out, by their numbers."""
+        """The numbers of the passages that support the text so far."""
         self.unsupported = 0
 
     def feed(self, text: str) -> str:

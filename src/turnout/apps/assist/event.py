@@ -1,4 +1,4 @@
-"""What happens while a question is answered: decided, searched, said, cited; the last event is the whole answer."""
+"""The events of an answer: decided, searched, written, cited; the last event is the whole answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WhyRefused = Literal["", "not_in_documents", "no_documents", "no_such_version"]
 
 
 class AskContext(Struct, frozen=True):
-    """What comes with a question and is no part of it."""
+    """What comes with a question but is not part of it."""
 
     selected_text: str = ""
     editor_content: str = ""
@@ -34,7 +34,7 @@ class TypeDecided(Event, frozen=True, tag="decided"):
 
 
 class DocCitation(Event, frozen=True, tag="citation"):
-    """A passage that an answer is from: which file, under which headings, from where to where."""
+    """A passage that an answer cites: its file, headings and range of characters."""
 
     number: int
     library: str
@@ -49,16 +49,16 @@ class DocCitation(Event, frozen=True, tag="citation"):
 
     @property
     def place(self) -> str:
-        """In one line, for people."""
+        """The place in one line, for people."""
         return " › ".join((f"{self.library} {self.version}", self.file, *self.heading))
 
 
 class Retrieved(Event, frozen=True, tag="retrieved"):
-    """What the documents have, the best first; none where they have nothing on it."""
+    """The passages that were found, the best first."""
 
     passages: tuple[DocCitation, ...]
     confidence: float
-    """That the question is answered there."""
+    """The probability that they answer the question."""
 
 
 class AssistAnswer(Event, frozen=True, tag="answer"):
@@ -67,12 +67,12 @@ class AssistAnswer(Event, frozen=True, tag="answer"):
     decision_id: str
     session_id: str
     citations: tuple[DocCitation, ...] = ()
-    """Those that hold, by the numbers in the answer."""
+    """The passages that support the answer, by their numbers in it."""
     retrieval: bool = False
     """Whether documents were searched."""
     refused: WhyRefused = ""
     """Why there is no answer from the documents."""
     model: str = ""
-    """Who wrote it; empty where the passages themselves are the answer."""
+    """The model that wrote it; empty if the passages themselves are the answer."""
     unsupported: int = 0
-    """Sentences that cited what does not say so: their citations are gone, and they are marked."""
+    """Sentences that their citations did not support: those were removed, and the sentences marked."""

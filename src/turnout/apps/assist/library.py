@@ -1,9 +1,9 @@
-"""The libraries whose documents were ingested, version beside version, in one index.
+"""The libraries whose documents were ingested, all versions in one index.
 
-An edition is one version of a library, read from one folder. One that has no version of its own follows its folder:
-what is saved there is found a moment later. A version stays as it was read: the folder may hold the next one tomorrow.
+An edition is one version of a library, read from one folder. Without a version of its own it follows its folder:
+changes are found a moment later. A named version stays as it was read, as the folder may soon hold the next one.
 
-Invariant: a search names its editions, so that no passage of another version is ever among its hits.
+Invariant: a search names its editions, so that it never finds a passage of another version.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from turnout.apps.request import invalid
 from turnout.config.settings import data_folder
 from turnout.core.embed import Embeds
 from turnout.core.errors import FolderMissing, Refused, suggest
@@ -28,14 +29,14 @@ from turnout.search.folder import ReadProgress
 from .version import NamedVersion, find_version, newest
 
 NOTE = "editions"
-# The version of what has none.
+# The name of an edition without a version.
 LATEST = "latest"
-# How often a folder that is followed is looked at again; it takes some milliseconds for a thousand files.
+# How often a followed folder is checked; it takes some milliseconds for a thousand files.
 LOOK_S = 0.25
-# Characters of documentation that get a vector of their own: of the questions to manual pages that were tuned on (half
-# of NL2Bash's) 27.6 % find their page first, two more of a hundred than with windows of 250.
+# Characters of documentation for each vector: of the tuning questions about manual pages (half of NL2Bash's) 27.6 %
+# find their page first, two percentage points more than with windows of 250.
 WINDOW = 150
-# Words of a question that can be searched for.
+# The least words of a question that are enough to search for.
 LEFT = 3
 _name = re.compile(r"[\w][\w.+-]{0,79}\Z")
 
@@ -47,7 +48,7 @@ class Edition(Struct, frozen=True):
     version: str
     folder: str
     follows: bool
-    """What changes in the folder is read again."""
+    """Changes in the folder are read."""
     ingested_at: datetime
     files: int = 0
     sections: int = 0
@@ -60,25 +61,25 @@ class Edition(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """By which a documentation client names it."""
+        """The id that documentation clients use."""
         return f"/local/{self.library}/{self.version}"
 
 
 class EditionChoice(Struct, frozen=True):
-    """Which editions a question is asked of."""
+    """The editions that a question is about."""
 
     editions: tuple[Edition, ...] = ()
     missing: str = ""
-    """A sentence, where a version is named that is not there."""
+    """A sentence, if a version is named that does not exist."""
     named: tuple[str, ...] = ()
-    """The words of the question that say which: they are nothing to search for."""
+    """The names of libraries and versions in the question, which are not searched for."""
 
     def without_names(self, question: str) -> str:
-        """The question without the words that were understood; as it is, if hardly any are left."""
+        """The question without these names; unchanged if hardly a word would be left."""
         rest = question
         for name in self.named:
-            found = rf"(?:\b(?:in|of|for|with|version|v)\s+)*(?<![\w.])v?{re.escape(name)}(?!\w)"
-            rest = re.sub(found, " ", rest, flags=re.IGNORECASE)
+            pattern = rf"(?:\b(?:in|of|for|with|version|v)\s+)*(?<![\w.])v?{re.escape(name)}(?!\w)"
+            rest = re.sub(pattern, " ", rest, flags=re.IGNORECASE)
         return rest if len(re.findall(r"\w+", rest)) >= LEFT else question
 
 
@@ -86,7 +87,7 @@ _editions = msgspec.json.Decoder(list[Edition])
 
 
 class Libraries:
-    """Every edition there is. Blocking, one change at a time: an application awaits it in a thread."""
+    """All editions. Blocking, one change at a time: an application awaits it in a thread."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -106,11 +107,11 @@ class Libraries:
         follow: bool | None = None,
         progress: ReadProgress | None = None,
     ) -> tuple[Edition, Changes, dict[str, str]]:
-        """Read a folder as a version of a library: what was read from it before and has not changed is not read again.
-        Also what could not be read, and why."""
+        """Read a folder as a version of a library; unchanged files are not read again. Returns the edition, the changes
+        and the unreadable files with the reasons."""
         for what, name in (("--library", library), ("--version", version or LATEST)):
             if not _name.match(name):
-                raise Refused(422, "invalid_request_error", f"{what} {name[:80]!r}: letters, digits, . _ + and -")
+                raise invalid(f"{what} {name[:80]!r}: letters, digits, . _ + and -")
         found = Edition(
             library,
             version or LATEST,
@@ -121,7 +122,7 @@ class Libraries:
         with self._lock:
             kept = self._folder(found)
             changes = kept.sync(progress)
-            # What was read before an embedder was installed has no vectors yet.
+            # Passages read before an embedder was installed have no vectors yet.
             self.index.fill_vectors()
             files, sections = kept.count()
             found = replace(found, files=files, sections=sections, unread=len(kept.unread))
@@ -129,7 +130,7 @@ class Libraries:
         return found, changes, kept.unread
 
     def forget(self, library: str, version: str) -> int:
-        """Remove an edition; how many sections it had."""
+        """Remove an edition; returns how many sections it had."""
         with self._lock:
             found = next((one for one in self.editions() if (one.library, one.version) == (library, version)), None)
             if found is None:
@@ -139,7 +140,7 @@ class Libraries:
             return deleted
 
     def follow(self, editions: Sequence[Edition]) -> None:
-        """Read what has changed in the folders that are followed; a folder that is gone is left as it was read."""
+        """Read changes in the followed folders; an edition whose folder is gone stays as it was read."""
         for one in editions:
             if not one.follows:
                 continue
@@ -154,7 +155,7 @@ class Libraries:
                     self._looked[one.name] = monotonic()
 
     def choose(self, question: str, library: str = "", version: str = "") -> EditionChoice:
-        """The editions a question is about: as the caller says, else as the question says, else the newest of each."""
+        """The editions a question is about: named by the caller, else by the question, else the newest of each."""
         by_library: dict[str, list[Edition]] = {}
         for one in self.editions():
             by_library.setdefault(one.library, []).append(one)
@@ -162,39 +163,38 @@ class Libraries:
             if library not in by_library:
                 known = ", ".join(by_library) or "none; turnout assist ingest DIR adds one"
                 near = suggest(library, tuple(by_library))
-                said = f"library {library[:80]!r} was not ingested{near}: there is {known}"
-                raise Refused(404, "not_found_error", said)
+                wrong = f"library {library[:80]!r} was not ingested{near}: there is {known}"
+                raise Refused(404, "not_found_error", wrong)
             by_library = {library: by_library[library]}
         elif named := {name: one for name, one in by_library.items() if _names(question, name)}:
             by_library = named
         chosen, missing = [], ""
         names = [name for name in by_library if _names(question, name)]
         for name, editions in by_library.items():
-            there = {one.version: one for one in editions}
-            meant = NamedVersion(version, version) if version else find_version(question, name, there)
-            if meant is not None and meant.version not in there:
-                missing = missing or (
-                    f"{name} {meant.said} is not among the documents; there is {', '.join(sorted(there))}"
-                )
+            known_versions = {one.version: one for one in editions}
+            written = find_version(question, name, known_versions)
+            meant = NamedVersion(version, version) if version else written
+            if meant is not None and meant.version not in known_versions:
+                others = ", ".join(sorted(known_versions))
+                missing = missing or f"{name} {meant.said} is not among the documents; there is {others}"
                 continue
-            chosen.append(there[meant.version if meant is not None else newest(there)])
-            written = find_version(question, name, there)
+            chosen.append(known_versions[meant.version if meant is not None else newest(known_versions)])
             names += [written.said] if written is not None else []
         return EditionChoice(tuple(chosen), "" if chosen else missing, tuple(sorted(names, key=len, reverse=True)))
 
     def _folder(self, one: Edition) -> Folder:
-        said = {"library": one.library, "version": one.version, "edition": one.name}
-        return Folder(Path(one.folder), self.index, name=one.name, attributes=said)
+        attributes = {"library": one.library, "version": one.version, "edition": one.name}
+        return Folder(Path(one.folder), self.index, name=one.name, attributes=attributes)
 
 
 def shared_place(store: str) -> str | None:
-    """Where libraries are that several servers share: in the store's database, if that is PostgreSQL. SQLite has one
-    writer a file, and the log is written all the time: there they have a file of their own."""
+    """The store's database, if it is PostgreSQL, which several servers share. SQLite has one writer for each file, and
+    the log is written all the time, so there the libraries have their own file."""
     return store if store.startswith(("postgres://", "postgresql://")) else None
 
 
 def open_libraries(where: Path | str | None = None, embedder: Embeds | None = None) -> Libraries:
-    """The libraries of this user; `where` is a file, or the address of a PostgreSQL that several servers share."""
+    """Open the libraries; `where` is a file or the URL of a PostgreSQL database."""
     if where is None:
         folder = data_folder() / "search"
         folder.mkdir(parents=True, exist_ok=True)

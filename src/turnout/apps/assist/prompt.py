@@ -1,7 +1,7 @@
-"""What a model is sent: for each type of question the instruction, what was said before, what is quoted, the question.
+"""The messages for a model: the instruction of the question's type, earlier turns, quotations and the question.
 
-Whatever others wrote (passages, code of the editor, data of the platform) stands between fences that cannot be guessed,
-and is never an instruction. A type gets what its row of the table says and nothing else.
+Text by others (passages, code of the editor, data of the platform) stands between unguessable fences and is never an
+instruction. A type of question gets only what its row of the table says.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from turnout.text.fence import make_fence, unfence
 
 from .event import AskContext, DocCitation
 
-# Characters that are quoted: two screens of what is selected, a file of the editor, a page of account data.
+# Characters quoted: two screens of selected code, a file of the editor, a page of account data.
 SELECTED, EDITOR, PLATFORM = 6_000, 12_000, 8_000
-# Of one earlier turn.
+# Characters of one earlier turn.
 TURN = 2_000
 NOT_THERE = "NOT IN THESE DOCUMENTS"
 
@@ -47,20 +47,20 @@ ACCOUNT = (
 
 
 class Sent(NamedTuple):
-    """What a type of question is sent with."""
+    """What is sent for a type of question."""
 
     instruction: str
     max_tokens: int
     turns: int = 0
-    """What was said before, at most; where `always` is not set, only for a question that points there."""
+    """The most earlier turns; without `always`, only for a question that refers to them."""
     always: bool = False
     selected: bool = False
     editor: bool = False
     platform: bool = False
 
 
-# The lengths: two or three paragraphs, a function with its explanation, a paragraph, a few lines. A conversation goes
-# on from its last three exchanges.
+# The lengths: two or three paragraphs, a function with its explanation, a paragraph, a few lines. A conversation
+# continues from its last three exchanges.
 SENT = {
     "RETRIEVAL": Sent(FROM_PASSAGES, 700, turns=2, selected=True, editor=True),
     "CODE_GENERATION": Sent(CODE, 1_500, turns=2, selected=True, editor=True),
@@ -79,18 +79,18 @@ def write_messages(
     instruction: str | None = None,
     fence: Callable[[], str] = make_fence,
 ) -> list[Message]:
-    """`turns` are those that are to be sent; `instruction` is what the profile adds."""
-    told = CODE_ALONE if sent.instruction is CODE and not passages else sent.instruction
-    system = f"{told}\n{instruction}" if instruction else told
-    said = [says(turn.role, turn.text[:TURN]) for turn in turns]
+    """The messages of a question, with all of `turns`. `instruction` is the profile's, added to that of the type."""
+    own = CODE_ALONE if sent.instruction is CODE and not passages else sent.instruction
+    system = f"{own}\n{instruction}" if instruction else own
+    earlier = [says(turn.role, turn.text[:TURN]) for turn in turns]
     line = fence()
-    quoted = [f"{head}\n{line}\n{unfence(text)}\n{line}" for head, text in _quoted(sent, context, passages)]
+    quoted = [f"{head}\n{line}\n{unfence(text)}\n{line}" for head, text in _quotations(sent, context, passages)]
     asked = "\n\n".join((*quoted, f"Question: {unfence(question)}" if quoted else question))
-    return [says("system", system), *said, says("user", asked)]
+    return [says("system", system), *earlier, says("user", asked)]
 
 
-def _quoted(sent: Sent, context: AskContext, passages: Sequence[DocCitation]) -> Iterator[tuple[str, str]]:
-    """What is selected comes first: it is what "this" means."""
+def _quotations(sent: Sent, context: AskContext, passages: Sequence[DocCitation]) -> Iterator[tuple[str, str]]:
+    """Titles and texts, first the selected code, which "this" means."""
     if sent.selected and context.selected_text.strip():
         yield "Selected in the user's editor:", context.selected_text[:SELECTED]
     if sent.editor and context.editor_content.strip():
@@ -104,7 +104,7 @@ def _quoted(sent: Sent, context: AskContext, passages: Sequence[DocCitation]) ->
 
 
 def _around(content: str, selected: str) -> str:
-    """The editor's text; of a long one, what stands around the selection."""
+    """The editor's text; of a long one, the part around the selection."""
     if len(content) <= EDITOR:
         return content
     at = content.find(selected) if selected else 0

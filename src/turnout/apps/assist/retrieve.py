@@ -1,4 +1,4 @@
-"""Passages for a question, and how likely it is that they answer it: below a limit, saying so is the answer."""
+"""Passages for a question, and the probability that they answer it; below a limit they are not used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from turnout.search import Filters, Hit, Results, place_of
 from .event import DocCitation
 from .library import Edition, Libraries
 
-# The specification's.
+# Passages for one question: the specification's number.
 CHUNKS = 8
-# Names of selected code that a search is given beside the question: more would drown it.
+# Names of the selected code that are added to a search: more would outweigh the question.
 NAMES = 12
-# Words between quotes that are a name; more are a message, which documents may well quote. Words that make a question.
+# At most so many words in quotes are a name; more are a message, which documents may quote. Also the least words of a
+# question without its own names.
 OWN = 2
 _quoted = re.compile(r"(?<![\w`])([\"'“‘])([^\"'`”’\n]{1,80})[\"'”’](?![\w`])")
 _own = re.compile(r"(?<!\w)[~.]{0,2}/\S*|\S*\*\.\S*|\$\w+|\b\d[\d.,:+-]*[a-zA-Z]?\b")
@@ -26,21 +27,21 @@ _word = re.compile(r"[^\W\d_]+")
 _identifier = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w{2,}(?=\()")
 
 
-# How many passages count as few.
+# With few passages, missing words say little: their weight is n / (n + FEW).
 FEW = 200
-# What a vote by vectors counts, one by full text being 1: set on half of NL2Bash's questions to manual pages.
+# The weight of a vote by vectors, relative to full text: tuned on half of NL2Bash's questions about manual pages.
 VECTORS = 1.5
 
 
 class RelevanceLine(NamedTuple):
-    """What speaks for an answer being there, and against it."""
+    """Weights of the evidence that the passages answer a question."""
 
     coverage: float
     """Of the question, by the passage that has most of it."""
     cosine: float
-    """Of the passage that is nearest."""
+    """Of the nearest passage."""
     unknown: float
-    """Words that stand in no passage."""
+    """For words that no passage has."""
     base: float
 
     def at(self, coverage: float, cosine: float, unknown: float) -> float:
@@ -48,7 +49,7 @@ class RelevanceLine(NamedTuple):
 
 
 # Fitted by logistic regression to the first half of 132 questions that the Python documentation answers, 60 off its
-# subject and 70 near it, and moved such that one of the 63 that it answers is refused (by words alone: two).
+# subject and 70 near it, and shifted so that one of the 63 that it answers is refused (by words alone: two).
 # `benchmarks/assistants_docs.py` measures the other half.
 WITH_VECTORS: Final = RelevanceLine(5.6, 9.04, -3.9, -7.18)
 BY_WORDS: Final = RelevanceLine(7.5, 0.0, -3.81, -3.95)
@@ -63,7 +64,7 @@ NOTHING: Final = FoundPassages()
 
 
 def retrieve(libraries: Libraries, question: str, editions: Sequence[Edition], limit: int = CHUNKS) -> FoundPassages:
-    """Blocking: it may read what has changed since."""
+    """The passages for a question. Blocking: it may read changed files first."""
     libraries.follow(editions)
     filters = Filters({"edition": [one.name for one in editions]})
     results = libraries.index.search(topic_of(question), filters=filters, limit=limit, vectors=VECTORS)
@@ -71,29 +72,28 @@ def retrieve(libraries: Libraries, question: str, editions: Sequence[Edition], l
 
 
 def relevance(results: Results) -> float:
-    """How likely it is that a question is answered by what was found; 0.5 is the limit."""
+    """The probability that the hits answer the question; 0.5 is the limit."""
     if not results.hits:
         return 0.0
-    # That a few documents lack a word says little.
-    told = results.passages / (results.passages + FEW)
-    rest = 1 - results.unknown * (1 - told)
+    weight = results.passages / (results.passages + FEW)
+    rest = 1 - results.unknown * (1 - weight)
     coverage = min(1.0, max(hit.coverage for hit in results.hits) / rest)
-    unknown = results.unknown * told / rest
+    unknown = results.unknown * weight / rest
     cosines = [vote.score for hit in results.hits for vote in hit.votes if vote.by == "vectors"]
     line = WITH_VECTORS if cosines else BY_WORDS
     return 1 / (1 + exp(-line.at(coverage, max(cosines, default=0.0), unknown)))
 
 
 def topic_of(question: str) -> str:
-    """A question without what is the user's own and in no document: quoted names, paths, patterns, numbers. As it is,
-    if hardly a word is left. Between backticks stands what documents call so themselves."""
+    """A question without the user's own names, which no document has: quoted names, paths, patterns, numbers. Names in
+    backticks stay. It is unchanged if hardly a word would be left."""
     rest = _quoted.sub(lambda found: found[0] if len(found[2].split()) > OWN else " ", question)
     rest = " ".join(_own.sub(" ", rest).split())
     return rest if len(_word.findall(rest)) >= OWN else question
 
 
 def names_in(code: str) -> list[str]:
-    """What code calls by name, in the order in which it comes."""
+    """The names that code calls, in their order."""
     return list(dict.fromkeys(_identifier.findall(code)))[:NAMES]
 
 

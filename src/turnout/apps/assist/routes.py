@@ -1,4 +1,4 @@
-"""What of the application others can reach: its rows of the route table, and tools that documentation clients know."""
+"""The HTTP routes of the application, and its tools, which documentation clients know."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
-from turnout.apps.event import Event, EventBody, Failed, write_events
-from turnout.core.aside import aside
+from turnout.apps.event import Event, Failed
+from turnout.apps.request import read_body, stream_events, wants_events
 from turnout.core.errors import Refused
 from turnout.core.query import Query, Turn
-from turnout.models.wire.format import UNREADABLE, check_text, told
+from turnout.models.wire.format import check_text
 
 from .event import AskContext, AssistAnswer
 from .library import Edition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .app import AssistApp
 
 Name = Annotated[str, Meta(max_length=200)]
-# Passages a documentation client gets for one question, and the libraries it is told of.
+# Passages that a documentation client gets for one question, and libraries that it gets for one name.
 TOLD, LISTED = 5, 10
 
 
@@ -50,14 +50,14 @@ class AskBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class ResolveBody(Struct, rename="camel"):
-    """A library that documentation is wanted of."""
+    """The name of a library whose documentation is wanted."""
 
     library_name: str
     query: str = ""
 
 
 class QueryDocsBody(Struct, rename="camel"):
-    """A question to the documents of a library."""
+    """A question about a library."""
 
     library_id: str
     query: str
@@ -75,7 +75,7 @@ _body = msgspec.json.Decoder(AskBody)
 
 
 class AssistRoutes:
-    """Shows one application."""
+    """The routes and tools of one application."""
 
     def __init__(self, app: AssistApp) -> None:
         self.app = app
@@ -90,27 +90,21 @@ class AssistRoutes:
 
     async def ask(self, call: Call) -> Answer:
         """Ask the assistant: documentation, code, the conversation itself, or the user's account."""
-        try:
-            body: AskBody = await aside(len(call.body), _body.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
+        body = await read_body(call, _body)
         query, context = _query(body, call.caller), _context(body)
         decision = await self.app.decide(query, call.caller, context)
         events = self.app.act(decision, query, call.caller, context)
-        if body.stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            shown = _shown(events)
-            streamed = EventBody(write_events(shown, await anext(shown)), shown)
-            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], streamed)
+        if wants_events(call, body.stream):
+            return await stream_events(_with_refusal(events), decision.id)
         return answer(await last_of(events))
 
     async def list_libraries(self, call: Call) -> Answer:
         """Which libraries were ingested, in which versions."""
         libraries = await self.app.libraries()
         found = await asyncio.to_thread(libraries.editions)
-        # Where the folders are is the operator's business.
-        told = ("library", "version", "follows", "ingested_at", "files", "sections")
-        rows = [{"id": one.id, **{name: getattr(one, name) for name in told}} for one in found]
+        # Only the operator may know the folders.
+        shown = ("id", "library", "version", "follows", "ingested_at", "files", "sections")
+        rows = [{name: getattr(one, name) for name in shown} for one in found]
         return answer({"libraries": rows})
 
     # --- tools
@@ -160,15 +154,15 @@ def _context(body: AskBody) -> AskContext:
     )
 
 
-def _text(said: Any) -> str:
+def _text(value: Any) -> str:
     """Text as it is, anything else as JSON."""
-    if said is None or isinstance(said, str):
-        return said or ""
-    return msgspec.json.format(msgspec.json.encode(said), indent=1).decode()
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
 
 
-async def _shown(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-    """The events, and as the last of them what a budget or a limit refuses: the answer has begun."""
+async def _with_refusal(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    """The events. The answer has begun, so a budget or a limit that refuses now is told as the last event."""
     async with aclosing(events):
         try:
             async for event in events:
@@ -178,7 +172,7 @@ async def _shown(events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, N
 
 
 async def last_of(events: AsyncGenerator[Event, None]) -> AssistAnswer:
-    """How it ended; refused where it failed."""
+    """The answer; raises Refused if it failed."""
     async with aclosing(events):
         async for event in events:
             if isinstance(event, AssistAnswer):

@@ -1,7 +1,7 @@
-"""Versions of a library: which is the newer, and which one a question names.
+"""Versions of a library: which one is newer, and which one a question names.
 
-Numbers compare as numbers, so that 3.9 is older than 3.11; a release is newer than what led to it (3.13rc1), and what
-has no number at all (`latest`, `main`) is taken for the newest there is.
+Numbers compare as numbers, so that 3.9 is older than 3.11; a release is newer than its pre-releases (3.13rc1), and a
+version without a number (`latest`, `main`) is the newest.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import NamedTuple
 _parts = re.compile(r"\d+|[a-z]+")
 # A version as people write it: 3.11, v2, 2.x, 5.0.1-beta.
 _written = re.compile(r"(?<![\w.])v?(\d+(?:\.\d+){0,3})(?:\.x)?(?![\w])(?!\.\d)", re.IGNORECASE)
-# What says of a whole number that it is a version.
+# Words that mark a whole number as a version.
 _called = re.compile(r"(?:\bversions?|\brelease|\bversión|\bv\.?|@)\s*\Z", re.IGNORECASE)
 _marked = re.compile(r"v\d|.*\.x\Z", re.IGNORECASE)
 
 
 def order(version: str) -> tuple[object, ...]:
-    """A key to sort versions by, the oldest first."""
+    """The key to sort versions by, the oldest first."""
     numbers: list[tuple[int, int]] = []
     for part in _parts.findall(version.lower()):
         if part.isdigit():
@@ -39,15 +39,15 @@ class NamedVersion(NamedTuple):
 
     said: str
     version: str
-    """The one that is meant, of those there are; empty if none is."""
+    """The existing version that it means; empty if there is none."""
 
 
 def find_version(question: str, library: str, versions: Iterable[str]) -> NamedVersion | None:
-    """Which of a library's versions a question names; None if it names none. A number is a version if it is that of
-    one, or if something says so: `v2`, `version 2`, the library's name before it."""
-    there = sorted(versions, key=order, reverse=True)
+    """The version of a library that a question names; None if it names none. A number is a version if the library has
+    it, or if it is marked as one: `v2`, `version 2`, or after the library's name."""
+    known = sorted(versions, key=order, reverse=True)
     lowered, missing = question.casefold(), None
-    for version in there:
+    for version in known:
         if not _numbers(version) and re.search(
             rf"(?<!\w){re.escape(version.casefold())}(?= version\b| release\b)", lowered
         ):
@@ -62,7 +62,7 @@ def find_version(question: str, library: str, versions: Iterable[str]) -> NamedV
         )
         if len(wanted) == 1 and not is_called:
             continue
-        meant = next((one for one in there if _numbers(one) and _agrees(wanted, _numbers(one))), None)
+        meant = next((one for one in known if _numbers(one) and _agrees(wanted, _numbers(one))), None)
         if meant is not None:
             return NamedVersion(said, meant)
         if is_called:
@@ -76,7 +76,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _agrees(wanted: tuple[int, ...], has: tuple[int, ...]) -> bool:
-    """Whether 3.11 was asked for and 3.11.2 is there, or the other way round."""
+    """Whether one is the beginning of the other, such as 3.11 and 3.11.2."""
     shared = min(len(wanted), len(has))
-    # Of 3.11.2 asked for, 3 alone is too little.
+    # 3 alone is too short for 3.11.2.
     return wanted[:shared] == has[:shared] and len(has) >= min(len(wanted), 2)

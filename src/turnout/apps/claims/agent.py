@@ -1,7 +1,7 @@
-"""The five agents of an audit as data: how each is asked (`agents.toml`), and what it must answer.
+"""The five agents of an audit as data: how each is asked (`agents.toml`), and the structure of its answer.
 
-An answer that does not keep to its structure is asked for once more, with what is wrong with it; then the audit ends.
-The writer repeats the verdict it was given: an answer under another verdict is not an answer.
+An answer with the wrong structure is asked for once more, with the error; then the audit ends. The writer must repeat
+the verdict it was given.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from turnout.apps.converse import json_object
+
 from .card import CardConfidence, ClaimVerdict, read_type
 
-AGENTS = ("topic_finder", "source_checker", "adversarial_checker", "writing_agent", "publisher")
-# As the specification has it.
+# The specification's limit of a short answer.
 SHORT_WORDS = 150
 
-# Names of ours and values that stand in tell a model nothing; the least lengths some providers refuse, and we check.
-UNTOLD = ("title", "default", "minLength", "minItems")
+# Left out of the schema a model sees: titles and defaults are no help to it, and some providers refuse minimum lengths,
+# which are checked here anyway.
+LEFT_OUT = ("title", "default", "minLength", "minItems")
 
 Text = Annotated[str, Meta(min_length=1)]
 
@@ -38,14 +40,13 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentOutput(Struct, frozen=True):
-    """What an agent answers."""
+    """An agent's answer."""
 
     def faults(self) -> list[str]:
-        """What is wrong with it beyond its structure."""
+        """What is wrong with its content."""
+        texts = {name: value for name in self.__struct_fields__ if isinstance(value := getattr(self, name), str)}
         return [
-            f"{name} is blank"
-            for name in self.__struct_fields__
-            if isinstance(said := getattr(self, name), str) and name not in self.may_be_blank and not said.strip()
+            f"{name} is blank" for name, text in texts.items() if name not in self.may_be_blank and not text.strip()
         ]
 
     @property
@@ -118,18 +119,19 @@ OUTPUTS: Mapping[str, type[AgentOutput]] = {
     "writing_agent": WrittenAnswer,
     "publisher": Closing,
 }
+AGENTS = tuple(OUTPUTS)
 
 
 @cache
 def agents() -> Mapping[str, Agent]:
-    """Every agent by its name."""
+    """The agents by name."""
     text = resources.files("turnout.apps.claims").joinpath("agents.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Agent])
 
 
 @cache
 def schema_of(name: str) -> Mapping[str, Any]:
-    """The JSON schema of what an agent answers, whole in itself: every member is asked for and no other is taken."""
+    """The JSON schema of an agent's answer, without references; every member is required and no other is allowed."""
     (found,), parts = msgspec.json.schema_components([OUTPUTS[name]], ref_template="{name}")
     whole: Mapping[str, Any] = _closed(found, parts)
     return whole
@@ -142,22 +144,16 @@ def _closed(schema: Any, parts: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         return _closed(parts[schema["$ref"]], parts)
-    kept = {key: _closed(value, parts) for key, value in schema.items() if key not in UNTOLD}
+    kept = {key: _closed(value, parts) for key, value in schema.items() if key not in LEFT_OUT}
     if "properties" in kept:
         kept |= {"required": list(kept["properties"]), "additionalProperties": False}
     return kept
 
 
 def read_output(name: str, text: str) -> AgentOutput | str:
-    """What an agent answered; what is wrong with it, if something is."""
+    """An agent's answer, or what is wrong with it."""
     try:
-        found: AgentOutput = msgspec.json.decode(_object_of(text), type=OUTPUTS[name])
+        found: AgentOutput = msgspec.json.decode(json_object(text), type=OUTPUTS[name])
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         return f"it is not what was asked for: {error}"
     return "; ".join(found.faults()) or found
-
-
-def _object_of(text: str) -> str:
-    """The JSON object in a reply: some models put it into a block, or say something before it."""
-    start, end = text.find("{"), text.rfind("}")
-    return text[start : end + 1] if 0 <= start < end else text

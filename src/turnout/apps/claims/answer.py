@@ -1,4 +1,4 @@
-"""What a question comes to, as a value and as text."""
+"""The answer to a question, as a value and as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .synthesis import Synthesis
 
 
 class AuditStarted(Struct, frozen=True):
-    """A new audit is under way: follow the session."""
+    """A new audit was started; its events are those of the session."""
 
     pipeline_id: str
     session_id: str
@@ -30,12 +30,23 @@ class ClaimAnswer(Event, frozen=True, tag="claim_answer"):
 
     @property
     def result(self) -> str:
-        """As text, for a chat."""
+        """The answer as text, for a chat."""
         return tell_answer(self.response)
 
 
+class AuditEnded(Event, frozen=True, tag="audit_ended"):
+    """The end of an audit that a question started."""
+
+    response: Card | AuditFailed
+
+    @property
+    def result(self) -> str:
+        """The result as text, for a chat."""
+        return tell_audited(self.response)
+
+
 def reasoning(decision: Decision) -> str:
-    """Why, in the words of the log's view `router_decisions`."""
+    """The reasons in one line, as in the log's view `router_decisions`."""
     return "; ".join(reason.text or reason.code for reason in decision.reasons)
 
 
@@ -60,7 +71,7 @@ def tell_card(card: Card) -> str:
 
 
 def tell_audited(result: Card | AuditFailed) -> str:
-    """What an audit came to."""
+    """The result of an audit as text."""
     if isinstance(result, Card):
         return tell_card(result)
     return f"The audit ended without a card: {result.agent}: {result.reason}"

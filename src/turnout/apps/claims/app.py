@@ -1,8 +1,8 @@
 """A chat over audited claims: the card that answers, a synthesis of cards that is marked as one, or a new audit.
 
-A question has one account and one row in the log, with what was searched, which cards it is about and why. What HTTP, a
-WebSocket, a chat client and the terminal show is the same stream of events. Unsure means a new audit; a router that
-fails does, too, and says so.
+Each question has one account and one row in the log, with the candidates, the chosen cards and the reasons. HTTP, the
+WebSocket, chat clients and the terminal all show the same stream of events. An unsure or failed router means a new
+audit, and the log says which.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from turnout.apps.app import AppCommand
 from turnout.apps.caller import Caller
 from turnout.apps.event import Done, Event, Token
 from turnout.apps.ledger import Account, Ledger
+from turnout.apps.request import invalid
 from turnout.core.decision import Decision, new_id
 from turnout.core.errors import Refused, StoreError
 from turnout.core.profile import Profile
@@ -30,7 +31,7 @@ from turnout.runtime.runtime import Runtime
 from turnout.store.row import asked_text
 
 from .analyzer import StandaloneQuestion, analyze, cut_history
-from .answer import AuditStarted, ClaimAnswer, reasoning, tell_audited
+from .answer import AuditEnded, AuditStarted, ClaimAnswer, reasoning
 from .card import Card
 from .choose import PROFILE, agent_seconds, router_slot, signals_in, undecided, with_agent, with_choice
 from .event import (
@@ -45,38 +46,37 @@ from .event import (
 )
 from .kind import type_of
 from .library import ClaimLibrary, open_library
-from .local import decide_locally
+from .local import ClaimChoice, decide_locally, form_of
 from .pipeline import AuditFailed, AuditPipeline, open_pipeline
 from .router_agent import AgentQuestion, RouterAgent, tell_candidate
 from .routes import ClaimRoutes
 from .session import ShownCards
-from .synthesis import UNCLEAR, Synthesis, synthesize
-from .verdict import ClaimChoice, from_local
+from .synthesis import ASKED_BACK, Synthesis, synthesize
+from .verdict import without_demo
 
 log = logging.getLogger("turnout.claims")
 
 # The specification's limits of a question and of the conversation before it.
 LONGEST, MOST_TURNS = 2_000, 50
-# What asks about something shown even in the middle of a conversation: to audit it would audit "that".
-_ASKS_BACK = frozenset(("deictic", "continuation", "earlier", "comparative"))
+# References to something shown, even in the middle of a conversation: an audit of such a question would audit "that".
+_POINTS_TO_SHOWN = frozenset(("deictic", "continuation", "earlier", "comparative"))
 
 
 class ClaimQuestion(NamedTuple):
     text: str
     turns: tuple[Turn, ...] = ()
-    """What was said before it, oldest first."""
+    """The conversation before it, oldest first."""
     session: str = ""
-    """Empty: a new one."""
+    """Empty: a new session."""
 
 
 class Routed(NamedTuple):
-    """A question whose mode is known."""
+    """A question whose mode is decided."""
 
     decision: Decision
     choice: ClaimChoice
-    standalone: StandaloneQuestion
     fallback: str = ""
-    """Why the router did not decide, if it failed."""
+    """Why the router agent failed, if it did."""
 
 
 class ClaimsApp:
@@ -93,8 +93,8 @@ class ClaimsApp:
         keeps_events: bool = True,
         audits: bool = True,
     ) -> None:
-        """`keeps_events`: sessions can be followed; without it, nothing is opened that only an audit needs. `audits`:
-        a new claim is audited, and not only said to be one."""
+        """`keeps_events`: clients can follow sessions; without it, the audit pipeline is opened only for an audit.
+        `audits`: a new claim is audited; without it, the answer only says that it is new."""
         self.runtime = runtime
         self.keeps_events = keeps_events
         self.audits = audits
@@ -103,14 +103,14 @@ class ClaimsApp:
         self._pipeline = pipeline
         self._opening_library = asyncio.Lock()
         self._opening: asyncio.Task[AuditPipeline] | None = None
-        """One for all who wait for the pipeline: a client that leaves does not cut it off half-way."""
+        """One task for all requests that need the pipeline: a client that leaves does not cancel it half-way."""
         self._tasks: set[asyncio.Task[Any]] = set()
         runtime.on_open.append(self.open)
         runtime.on_close.append(self.close)
         runtime.answering.update(dict.fromkeys(self.models, self))
         self.routes = ClaimRoutes(self).routes
 
-    # --- what is opened when it is first needed
+    # --- the library and the pipeline, opened when first needed
 
     async def library(self) -> ClaimLibrary:
         async with self._opening_library:
@@ -121,7 +121,7 @@ class ClaimsApp:
             return self._library
 
     async def pipeline(self) -> AuditPipeline:
-        """Raises Refused where audits cannot be made here."""
+        """Raises Refused if this server cannot run audits."""
         if self._pipeline is not None:
             return self._pipeline
         if self._opening is None:
@@ -129,7 +129,7 @@ class ClaimsApp:
         try:
             return await asyncio.shield(self._opening)
         except StoreError:
-            self._opening = None  # a database that is away may come back
+            self._opening = None  # the database may come back
             raise
 
     async def _open_pipeline(self) -> AuditPipeline:
@@ -139,7 +139,7 @@ class ClaimsApp:
         return pipeline
 
     async def open(self) -> None:
-        """As a server starts: audits that were cut off go on. Where there are no claims, nothing is opened."""
+        """Continue interrupted audits when a server starts. Without any card, nothing is opened."""
         store = self.runtime.store
         if store is None:
             return
@@ -154,7 +154,7 @@ class ClaimsApp:
             task.cancel()
         if self._opening is not None:
             await asyncio.wait((self._opening,))
-            self._opening.exception()  # whoever waited for it was told
+            self._opening.exception()  # the requests that waited for it have raised it
         if self._pipeline is not None:
             await self._pipeline.close()
         if self._library is not None:
@@ -163,33 +163,43 @@ class ClaimsApp:
     # --- asking
 
     async def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
-        """As a chat client has it done: the conversation's last question. An audit is waited for, and told of as it
-        goes."""
+        """The last question of a chat client's conversation, answered as text. It waits for an audit and reports its
+        progress."""
         turns = query.turns
         last = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=0)
         asked = ClaimQuestion(asked_text(query), tuple(turns[:last])[-MOST_TURNS:], query.session or "")
+        text = ""
+        async with aclosing(self.follow(asked, caller)) as events:
+            async for event in events:
+                if isinstance(event, AgentCompleted):
+                    text += (line := f"{event.agent}: {event.said}\n")
+                    yield Token(line)
+                elif isinstance(event, AuditEnded):
+                    yield Token(f"\n{event.result}")
+                    yield Done(f"{text}\n{event.result}")
+                else:
+                    yield event
+
+    def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
+        """`decision` is ignored: the mode depends on the cards, so it is decided while answering."""
+        return self.answer(query, caller)
+
+    async def follow(self, asked: ClaimQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
+        """The events of a question and of the audit that it may start, up to the audit's `AuditEnded`."""
+        seen = 0
         async with aclosing(self.ask(asked, caller)) as events:
             async for event in events:
+                seen = event.sequence if isinstance(event, ChatEvent) else seen
                 yield event
         assert isinstance(event, ClaimAnswer)  # noqa: S101 - asking ends with one
-        if not isinstance(event.response, AuditStarted):
+        if not isinstance(event.response, AuditStarted) or not event.response.pipeline_id:
             return
         pipeline = await self.pipeline()
-        text = ""
-        async with aclosing(pipeline.events(event.session_id, tenant=caller.tenant)) as happening:
-            async for told in happening:
-                if isinstance(told, AgentCompleted):
-                    text += (line := f"{told.agent}: {told.said}\n")
-                    yield Token(line)
-        rest = tell_audited(await pipeline.result(event.response.pipeline_id))
-        yield Token(f"\n{rest}")
-        yield Done(f"{text}\n{rest}")
-
-    async def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
-        """A mode depends on cards, so that a question is decided where it is answered: `decision` says nothing here."""
-        async with aclosing(self.answer(query, caller)) as events:
-            async for event in events:
-                yield event
+        # Only later events: the session may have had other audits.
+        async with aclosing(pipeline.events(event.session_id, seen, tenant=caller.tenant)) as progress:
+            async for step in progress:
+                yield step
+        yield AuditEnded(await pipeline.result(event.response.pipeline_id))
 
     async def ask(self, asked: ClaimQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
         """Decide and answer; the last event is a `ClaimAnswer`."""
@@ -203,11 +213,13 @@ class ClaimsApp:
         began = time.monotonic()
         with Ledger(self.runtime.store, self.runtime.models.slots).open(undecided(profile, query), caller) as account:
             yield await tell(ContextAnalysisStarted())
-            models, signals = self.runtime.models, signals_in(profile)
-            slot = router_slot(profile, models.slots)
-            standalone = await analyze(
-                asked.text, asked.turns, account, models, slot, lambda text: "alternative" in signals(text)
-            )
+            models, signals, slot = self.runtime.models, signals_in(profile), None
+            standalone = StandaloneQuestion(asked.text)
+            if form_of(asked.text) != "greeting":  # no model is needed to answer a greeting
+                slot = router_slot(profile, models.slots)
+                standalone = await analyze(
+                    asked.text, asked.turns, account, models, slot, lambda text: "alternative" in signals(text)
+                )
             shown: tuple[str, ...] = ()
             if not is_new or asked.turns:
                 shown = await asyncio.to_thread(self.shown.find, caller.tenant, asked.session, asked.turns, library)
@@ -226,33 +238,33 @@ class ClaimsApp:
                 yield await tell(RouterFallback(reason=routed.fallback))
             elapsed = round((time.monotonic() - began) * 1000, 3)
             yield await tell(RoutingCompleted(mode=routed.choice.mode, response_time_ms=elapsed))
-            account.extra = _note(asked, routed)
+            account.extra = _note(asked, standalone, routed.choice)
             response: Card | Synthesis | AuditStarted
             if routed.choice.mode == "contextual":
                 yield await tell(ContextualResponseStarted())
-                response = await self._synthesize(routed, signals(asked.text), account, library)
+                response = await self._synthesize(routed.choice, standalone.text, signals(asked.text), account, library)
                 cards = tuple(one.id for one in response.source_cards)
                 yield await tell(ContextualResponseCompleted(source_cards=cards))
             elif routed.choice.mode == "exact_match":
-                found = await asyncio.to_thread(library.get, routed.choice.cards[0])
-                if found is None:
+                card = await asyncio.to_thread(library.get, routed.choice.cards[0])
+                if card is None:
                     raise Refused(503, "not_available", "the card that answers was hidden a moment ago: ask again")
-                response = found
+                response = card
             else:
-                response = await self._audit(asked, routed, caller, account)
+                response = await self._audit(asked, standalone, routed.choice, caller, account)
             self.shown.add(caller.tenant, asked.session, routed.choice.cards)
             account.ended = "answered"
-            told = reasoning(account.decision)
-            yield ClaimAnswer(routed.choice.mode, response, told, account.decision.id, asked.session)
+            why = reasoning(account.decision)
+            yield ClaimAnswer(routed.choice.mode, response, why, account.decision.id, asked.session)
 
     async def _tell(self, session: str, tenant: str, event: ChatEvent) -> ChatEvent:
-        """Keep an event for the followers of the session, where that can be done."""
+        """Store an event for clients that follow the session, if that is possible."""
         if not self.keeps_events:
             return event
         try:
             return await (await self.pipeline()).emit(session, event, tenant=tenant)
         except Refused:
-            return event  # cards are answered without audits, too
+            return event  # without audits, cards still answer
         except StoreError as error:
             log.warning("the events of a session cannot be kept: %s", error)
             return event
@@ -269,45 +281,52 @@ class ClaimsApp:
         agent: RouterAgent | None,
         library: ClaimLibrary,
     ) -> Routed:
+        decision = None
         if agent is None:
             takes_demo = self.runtime.models.slots.demo
             choice = await asyncio.to_thread(_choose_locally, asked.text, standalone, shown, library, takes_demo)
-            choice = _ask_back(choice, asked, standalone, shown)
-            return Routed(await with_choice(profile, choice).route(query), choice, standalone)
-        decision = await with_agent(profile, agent).route(query)
-        if agent.refused is not None:
-            raise agent.refused
-        candidates = tuple(agent.seen.values())
-        fault = next((step.fault for step in decision.steps if step.fault is not None), None)
-        if fault is not None:
-            said = Reason("router.fallback", f"the router failed, and unsure means a new claim: {fault.detail}")
-            decision = replace(decision, remarks=(*decision.remarks, said), _reasons=None)
-            return Routed(decision, _novel(decision, candidates), standalone, fault.detail)
-        choice = agent.choice or _novel(decision, candidates)
-        if decision.route != choice.mode:  # its gate held the verdict back, or the router is switched off
-            choice = _novel(decision, choice.candidates)
-        unclear = _ask_back(choice, asked, standalone, shown)
-        if unclear.is_unclear:
-            return Routed(await with_choice(profile, unclear).route(query), unclear, standalone)
-        return Routed(decision, choice, standalone)
+        else:
+            decision = await with_agent(profile, agent).route(query)
+            if agent.refused is not None:
+                raise agent.refused
+            candidates = tuple(agent.seen.values())
+            fault = next((step.fault for step in decision.steps if step.fault is not None), None)
+            if fault is not None:
+                why = Reason("router.fallback", f"the router failed, and unsure means a new claim: {fault.detail}")
+                decision = replace(decision, remarks=(*decision.remarks, why), _reasons=None)
+                return Routed(decision, _novel(decision, candidates), fault.detail)
+            choice = agent.choice or _novel(decision, candidates)
+            if decision.route != choice.mode:  # the gate did not accept the verdict, or the router is switched off
+                choice = _novel(decision, choice.candidates)
+        choice = _ask_back(choice, asked, standalone, shown)
+        if decision is None or choice.asks_back:
+            decision = await with_choice(profile, choice).route(query)
+        return Routed(decision, choice)
 
     # --- answering
 
     async def _synthesize(
-        self, routed: Routed, signals: frozenset[str], account: Account, library: ClaimLibrary
+        self, choice: ClaimChoice, question: str, signals: frozenset[str], account: Account, library: ClaimLibrary
     ) -> Synthesis:
-        if routed.choice.is_unclear:
-            return UNCLEAR
-        found = [await asyncio.to_thread(library.get, ident) for ident in routed.choice.cards]
+        if choice.asks_back:
+            return ASKED_BACK[choice.asks_back]
+        found = [await asyncio.to_thread(library.get, ident) for ident in choice.cards]
         cards = [card for card in found if card is not None]
-        return await synthesize(routed.standalone.text, cards, signals, account, self.runtime.models)
+        return await synthesize(question, cards, signals, account, self.runtime.models)
 
-    async def _audit(self, asked: ClaimQuestion, routed: Routed, caller: Caller, account: Account) -> AuditStarted:
+    async def _audit(
+        self,
+        asked: ClaimQuestion,
+        standalone: StandaloneQuestion,
+        choice: ClaimChoice,
+        caller: Caller,
+        account: Account,
+    ) -> AuditStarted:
         if not self.audits:
             return AuditStarted("", asked.session)
-        pipeline, choice = await self.pipeline(), routed.choice
+        pipeline = await self.pipeline()
         context = choice.context or "\n".join(f"{turn.role}: {turn.text}" for turn in cut_history(asked.turns))
-        claim = choice.claim_text or routed.standalone.text
+        claim = choice.claim_text or standalone.text
         ident = await pipeline.start(
             claim, context, session_id=asked.session, caller=caller, decision_id=account.decision.id
         )
@@ -316,7 +335,7 @@ class ClaimsApp:
         return AuditStarted(ident, asked.session)
 
     async def _remember(self, pipeline: AuditPipeline, ident: str, tenant: str, session: str) -> None:
-        """A card that was made for a session is one that it has seen."""
+        """Add the card of an audit to those its session has seen."""
         if not isinstance(await pipeline.result(ident), AuditFailed):
             self.shown.add(tenant, session, (ident,))
 
@@ -324,54 +343,51 @@ class ClaimsApp:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Asked for, so that the event loop does not tell of an error that nobody waits for.
+        # Without this the event loop would log an exception that was never retrieved.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _check(asked: ClaimQuestion, caller: Caller) -> None:
-    if caller.profiles is not None and PROFILE not in caller.profiles:
-        raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+    caller.check_profile(PROFILE)
     if not asked.text.strip():
-        raise Refused(422, "invalid_request_error", "question: it is blank; say what you want to know")
+        raise invalid("question: it is blank; say what you want to know")
     if len(asked.text) > LONGEST:
-        said = f"question: it has {len(asked.text):,} characters, at most {LONGEST:,} are taken; shorten it"
-        raise Refused(422, "invalid_request_error", said)
+        raise invalid(f"question: it has {len(asked.text):,} characters, at most {LONGEST:,} are taken; shorten it")
 
 
 def _choose_locally(
-    question: str, standalone: StandaloneQuestion, shown: Sequence[str], library: ClaimLibrary, takes_demo: bool
+    question: str, standalone: StandaloneQuestion, shown: tuple[str, ...], library: ClaimLibrary, takes_demo: bool
 ) -> ClaimChoice:
-    """What the cards say. Blocking."""
+    """The choice by the cards alone. Blocking."""
     if standalone.is_alternative:
-        said = Reason("cards.alternative", "it proposes another explanation of what was said: a claim of its own")
+        why = Reason("cards.alternative", "it proposes another explanation of what was said: a claim of its own")
         found = tuple(library.search(standalone.text))
-        return ClaimChoice("novel_claim", 1.0, (said,), (), type_of(standalone.text)[0], found)
-    # What points to a card that was shown is asked as it was put: the card says what is meant.
+        return ClaimChoice("novel_claim", 1.0, (why,), (), type_of(standalone.text)[0], found)
+    # A question that points to a card that was shown is read as it was asked: the card says what is meant.
     text = question if standalone.points and shown else standalone.text
-    return from_local(decide_locally(text, library, shown), library, takes_demo=takes_demo)
+    return without_demo(decide_locally(text, library, shown), library, takes_demo)
 
 
 def _ask_back(
-    choice: ClaimChoice, asked: ClaimQuestion, standalone: StandaloneQuestion, shown: Sequence[str]
+    choice: ClaimChoice, asked: ClaimQuestion, standalone: StandaloneQuestion, shown: tuple[str, ...]
 ) -> ClaimChoice:
-    """A question that points to what was never shown is no claim to audit: then it is asked what is meant."""
+    """Ask what is meant if a question would be audited that points to something never shown."""
     if choice.mode != "novel_claim" or not standalone.points or shown or standalone.is_alternative:
         return choice
-    if any(turn.role == "user" for turn in asked.turns) and standalone.points not in _ASKS_BACK:
+    if any(turn.role == "user" for turn in asked.turns) and standalone.points not in _POINTS_TO_SHOWN:
         return choice
-    said = Reason("cards.unclear", "it points to something, and no card was shown before it: what is meant is asked")
-    return replace(choice, mode="contextual", cards=(), reasons=(said, *choice.reasons), is_unclear=True)
+    why = Reason("cards.unclear", "it points to something, and no card was shown before it: what is meant is asked")
+    return replace(choice, mode="contextual", cards=(), reasons=(why, *choice.reasons), asks_back="unclear")
 
 
 def _novel(decision: Decision, candidates: tuple[Any, ...]) -> ClaimChoice:
     return ClaimChoice("novel_claim", decision.confidence, decision.reasons, candidates=candidates)
 
 
-def _note(asked: ClaimQuestion, routed: Routed) -> dict[str, object]:
+def _note(asked: ClaimQuestion, standalone: StandaloneQuestion, choice: ClaimChoice) -> dict[str, object]:
     """What the log keeps beside the decision: the columns of `router_decisions`."""
-    choice = routed.choice
     return {
-        "reformulated_question": routed.standalone.text,
+        "reformulated_question": standalone.text,
         "conversation_context": [{"role": turn.role, "content": turn.text} for turn in cut_history(asked.turns)],
         "claim_cards_referenced": list(choice.cards),
         "search_candidates": [tell_candidate(one) for one in choice.candidates],

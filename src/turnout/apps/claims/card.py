@@ -1,6 +1,6 @@
-"""A claim card: what was claimed, the verdict of its audit, and the sources it rests on. Values alone.
+"""A claim card: the claim, the verdict of its audit, and its sources. Values only.
 
-A card that is kept is whole: `missing` names what one still lacks, and nothing publishes one that lacks anything.
+A stored card is complete: `missing` names the fields it lacks, and a card that lacks any is not published.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 
 class ClaimType(StrEnum):
-    """What kind of question a claim answers. Two questions about one topic are two claims where their types differ."""
+    """The kind of question a claim answers. Questions of different types about one topic are different claims."""
 
     HISTORICAL = "historical"
     SCIENTIFIC = "scientific"
@@ -28,39 +28,25 @@ class ClaimType(StrEnum):
 
 
 ALIASES = {
-    "history": ClaimType.HISTORICAL,
-    "science": ClaimType.SCIENTIFIC,
-    "empirical": ClaimType.SCIENTIFIC,
-    "epistemological": ClaimType.EPISTEMOLOGY,
-    "epistemic": ClaimType.EPISTEMOLOGY,
-    "philosophical": ClaimType.EPISTEMOLOGY,
-    "interpretive": ClaimType.INTERPRETATION,
-    "interpretative": ClaimType.INTERPRETATION,
-    "hermeneutical": ClaimType.INTERPRETATION,
-    "prophecy": ClaimType.INTERPRETATION,
-    "ethical": ClaimType.ETHICS,
-    "moral": ClaimType.ETHICS,
-    "theological": ClaimType.DOCTRINAL,
-    "doctrine": ClaimType.DOCTRINAL,
-    "institution": ClaimType.INSTITUTIONAL,
-    "organizational": ClaimType.INSTITUTIONAL,
-    "political": ClaimType.INSTITUTIONAL,
-    "textual": ClaimType.LINGUISTIC,
-    "translation": ClaimType.LINGUISTIC,
-    "language": ClaimType.LINGUISTIC,
-    "etymological": ClaimType.LINGUISTIC,
+    ClaimType.HISTORICAL: ("history",),
+    ClaimType.SCIENTIFIC: ("science", "empirical"),
+    ClaimType.EPISTEMOLOGY: ("epistemological", "epistemic", "philosophical"),
+    ClaimType.INTERPRETATION: ("interpretive", "interpretative", "hermeneutical", "prophecy"),
+    ClaimType.ETHICS: ("ethical", "moral"),
+    ClaimType.DOCTRINAL: ("theological", "doctrine"),
+    ClaimType.INSTITUTIONAL: ("institution", "organizational", "political"),
+    ClaimType.LINGUISTIC: ("textual", "translation", "language", "etymological"),
 }
 
 
 def read_type(name: str) -> ClaimType | None:
-    """A type by its name or one of the other names it goes by; None if it is no type's."""
+    """A type by its name or an alias; None if there is none."""
     folded = name.strip().lower()
-    known = ALIASES.get(folded)
-    return known or next((one for one in ClaimType if one.value == folded), None)
+    return next((kind for kind, aliases in ALIASES.items() if folded in (kind.value, *aliases)), None)
 
 
 def asks_alike(one: ClaimType, other: ClaimType) -> bool:
-    """Whether two types ask the same kind of question: historical and scientific both ask whether it happens."""
+    """Whether two types ask the same kind of question: historical and scientific both ask if something happens."""
     factual = (ClaimType.HISTORICAL, ClaimType.SCIENTIFIC)
     return one == other or (one in factual and other in factual)
 
@@ -80,12 +66,11 @@ class CardConfidence(StrEnum):
 
 
 Verification = Literal["unverified", "verified", "failed", "imported"]
-"""`verified` is what this installation looked up itself; `imported`, what the publisher of an imported card says that
-it verified."""
+"""`verified`: checked by this installation. `imported`: verified according to the publisher of an imported card."""
 
 
 class CardSource(Struct, frozen=True, omit_defaults=True):
-    """What a card rests on. Its address and its quote are unverified until they were looked at."""
+    """A source of a card. Its address and its quotation start as unverified."""
 
     citation: str
     kind: Literal["primary", "scholarly"] = "scholarly"
@@ -96,13 +81,13 @@ class CardSource(Struct, frozen=True, omit_defaults=True):
     quote_status: Verification = "unverified"
 
     def as_imported(self) -> CardSource:
-        """The same, from another's card."""
-        url, quote = ("imported" if said == "verified" else said for said in (self.url_status, self.quote_status))
+        """The source as an imported card has it."""
+        url, quote = ("imported" if one == "verified" else one for one in (self.url_status, self.quote_status))
         return replace(self, url_status=url, quote_status=quote)
 
 
 class AgentAudit(Struct, frozen=True, omit_defaults=True):
-    """What one agent of the audit wrote."""
+    """The output of one agent of the audit."""
 
     agent: str
     output: Mapping[str, Any]
@@ -120,7 +105,7 @@ class Card(Struct, frozen=True, omit_defaults=True):
     deep_answer: str
     confidence_level: CardConfidence
     questions: Mapping[str, Sequence[str]] = {}
-    """Other ways to say or to ask the very same, by language: a question that repeats one means this card."""
+    """Other wordings of the same claim or question, by language: a question that repeats one means this card."""
     claimant: str = ""
     why_matters: str = ""
     confidence_explanation: str = ""
@@ -136,19 +121,19 @@ class Card(Struct, frozen=True, omit_defaults=True):
     lang: str = "en"
     visible: bool = True
     demo: bool = False
-    """Made by the demonstration model: it shows how an audit goes, and says nothing of the claim."""
+    """Made by the demonstration model: it shows how an audit works and says nothing about the claim."""
     tenant: str = ""
-    """Whose audit made it; empty for a card that is for all who may ask."""
+    """The tenant that had it audited; empty for a card that all tenants see."""
     publisher: str = ""
-    """Who published it, where it was imported and says so."""
+    """The publisher an imported card names."""
     twin_of: str = ""
-    """The card that says the same, where there is one."""
+    """An older card that makes the same claim."""
     created_at: datetime | None = None
     extra: Mapping[str, Any] = {}
-    """What an import brought that is not ours: it goes out again as it came."""
+    """Other fields of an import: an export writes them unchanged."""
 
 
-# What a reader of a card looks for. `techniques` may be empty: not every claim is argued for with tricks.
+# The fields of a complete card. `techniques` may be empty: not every claim is argued for with tricks.
 WHOLE = (
     "id",
     "claim_text",
@@ -162,14 +147,11 @@ WHOLE = (
     "limitations",
     "change_verdict_if",
 )
-# Without these there is nothing to show. What others publish as ClaimReview rarely has more.
+# Without these there is nothing to show. A ClaimReview of another publisher rarely has more.
 ESSENTIAL = ("id", "claim_text", "short_answer", "deep_answer")
 
 
 def missing(card: Card, fields: Sequence[str] = WHOLE) -> list[str]:
-    """The fields that a card should have and that are empty."""
-    return [name for name in fields if _is_blank(getattr(card, name))]
-
-
-def _is_blank(said: str | Sequence[object]) -> bool:
-    return not (said.strip() if isinstance(said, str) else said)
+    """Which of these fields are empty or blank in a card."""
+    values = {name: getattr(card, name) for name in fields}
+    return [name for name, value in values.items() if not (value.strip() if isinstance(value, str) else value)]

@@ -1,7 +1,7 @@
-"""A card as the index has it: its claim, and each of its questions, as a document of its own.
+"""A card in the index: its claim and each of its questions are documents of their own.
 
-So a card is as near to a question as the nearest of its wordings, each in its language. Invariant: of a document the
-card can be told by its id alone.
+So a card is as near to a question as its nearest wording, in any language. Invariant: a document's id alone tells the
+card.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from turnout.search import IndexDocument
 from .card import Card
 from .wording import wordings
 
-# Whose a card is that is for all: no tenant's name, which has letters and digits.
+# The owner of cards for all tenants; a tenant's name has only letters and digits.
 ALL: Final = "*"
-# Stands between the id of a card and the number of one of its questions: no id has it.
+# Separates the id of a card from the number of a question; no id has it.
 QUESTION: Final = "\x1e"
 
 
 def documents_of(card: Card) -> list[IndexDocument]:
-    """A card is found by its claim and by the other ways to ask it: what its answer says is about more than that."""
+    """The documents of a card. Its answer is not one of them: it is about more than the claim."""
     attributes = {"type": card.claim_type_category.value, "verdict": card.verdict.value, "owner": card.tenant or ALL}
     return [
         IndexDocument(ident, text, lang=lang, attributes=attributes, updated_at=card.created_at)

@@ -1,8 +1,7 @@
-"""How a question's response mode becomes a decision: through the one loop, with what only this library knows.
+"""How a response mode becomes a decision of the profile, made by the router's usual loop with a layer of this library.
 
-Where a model is configured for it, the router agent decides, and a failure of it is a new claim. Otherwise the local
-layers do, over the same cards and with the same guards. Either way it is a decision of the profile's, logged like any
-other, with reasons.
+If a model is configured, the router agent decides, and its failure means a new claim. Otherwise the local layers
+decide, over the same cards and with the same guards. Either way the decision is logged with its reasons like any other.
 """
 
 from __future__ import annotations
@@ -20,31 +19,29 @@ from turnout.core.router import Router
 from turnout.core.verdict import Gate, Reason, Verdict
 from turnout.models.slot import Slot, Slots
 
+from .local import ClaimChoice
 from .router_agent import RouterAgent
-from .verdict import ClaimChoice
 
 PROFILE = "claims"
 AGENT = "agent.v1"
-# What fills the slot of the router agent by default, where that provider is configured.
+# The default model of the router agent, if its provider is configured.
 PROVIDER, MODEL = "anthropic", "claude-haiku-4-5"
 
 
 class ChosenLocally(Layer):
-    """What was found in the cards: looked up beside the event loop, before the loop asks."""
+    """Returns a choice that was made before the router runs, because looking up cards blocks."""
 
     def __init__(self, choice: ClaimChoice) -> None:
         self.choice = choice
 
     def __call__(self, reading: Reading) -> Verdict:
-        choice = self.choice
-        return Verdict(
-            (choice.mode,), choice.confidence, choice.confidence, {choice.mode: choice.confidence}, choice.reasons
-        )
+        mode, sure = self.choice.mode, self.choice.confidence
+        return Verdict((mode,), sure, sure, {mode: sure}, self.choice.reasons)
 
 
 def router_slot(profile: Profile, slots: Slots) -> Slot | None:
-    """Who the router agent asks: what fills the slot that the profile names; else its default model, where that
-    provider is configured; else none, and the local layers decide."""
+    """The model of the router agent: that of the slot the profile names; else the default model, if its provider is
+    configured; else None, and the local layers decide."""
     layers = profile.resolved.get("layers", ())
     name = next((one.get("slot", "") for one in layers if one.get("kind") == AGENT), "")
     named = slots.slots.get(name)
@@ -57,7 +54,7 @@ def router_slot(profile: Profile, slots: Slots) -> Slot | None:
     same = next((one for one in configured if one.id == ident), None)
     if same is not None:
         return same
-    # Another model of the same provider: its key and its place are those of the default.
+    # The default model, with the key and the address of another model of that provider.
     base = configured[0]
     endpoint = base.endpoint._replace(id=ident)
     return replace(
@@ -66,7 +63,7 @@ def router_slot(profile: Profile, slots: Slots) -> Slot | None:
 
 
 def agent_seconds(profile: Profile) -> float:
-    """How long the profile lets its agent take."""
+    """The agent's time limit in the profile."""
     place = _agent_place(profile)
     return min(place.deadline_ms if place is not None else profile.deadline_ms, profile.deadline_ms) / 1000
 
@@ -76,7 +73,7 @@ def _agent_place(profile: Profile) -> Placed | None:
 
 
 def with_agent(profile: Profile, agent: RouterAgent) -> Router:
-    """The router in which this agent alone decides."""
+    """A router in which only this agent decides."""
     place = _agent_place(profile)
     gate = place.gate if place is not None else Gate()
     layer = Placed("agent", AGENT, "network", "A", gate, 1000 * agent_seconds(profile), agent)
@@ -84,26 +81,26 @@ def with_agent(profile: Profile, agent: RouterAgent) -> Router:
 
 
 def with_choice(profile: Profile, choice: ClaimChoice) -> Router:
-    """The router in which the cards alone decide."""
+    """A router that takes a choice made locally."""
     layer = Placed("cards", "cards.v1", "free", "E", Gate(), profile.deadline_ms, ChosenLocally(choice))
     return Router(_only(profile, layer))
 
 
 def _only(profile: Profile, layer: Placed) -> Profile:
-    # Its hash stands for everything that can change a decision: this is another profile than the one on file.
+    # The hash covers everything that can change a decision, and this is not the profile on file.
     digest = hashlib.blake2b(f"{profile.hash} {layer.kind}".encode(), digest_size=8).hexdigest()
     return replace(profile, hash=digest, layers=(layer,), split=None, adjust=())
 
 
 def undecided(profile: Profile, query: Query) -> Decision:
-    """What is logged of a question that is left before it is decided: it was asked, and what it would have got."""
-    said = Reason("router.undecided", "the question was left before it was decided")
+    """The decision that is logged if a request ends before its question is decided: the profile's fallback."""
+    remark = Reason("router.undecided", "the question was left before it was decided")
     route = profile.fallback.route
-    return Decision(profile, query, (route,), 0.0, 0.0, "fallback", "F-", remarks=(said,), id=new_id())
+    return Decision(profile, query, (route,), 0.0, 0.0, "fallback", "F-", remarks=(remark,), id=new_id())
 
 
 def signals_in(profile: Profile) -> Callable[[str], frozenset[str]]:
-    """What the profile's signals find in a text, by their names."""
+    """A function that names the profile's signals in a text."""
 
     def find(text: str) -> frozenset[str]:
         codes = (profile.patterns[hit].code for hit in profile.read(Query(text)).hits)

@@ -1,8 +1,8 @@
 """A card as a ClaimReview, the form in which fact checkers publish (schema.org, JSON-LD).
 
-What ClaimReview has a word for is said in its words; the whole card stands beside it under `turnout:card`, so that one
-that comes back is the one that went out. Another publisher's review becomes a card as far as it tells; the review
-itself is kept, and goes out again as it came.
+An export writes the fields that ClaimReview has, and the whole card under `turnout:card`, so that importing it again
+gives the same card. Another publisher's review becomes a card with the fields it has; the review itself is kept and
+exported unchanged.
 """
 
 from __future__ import annotations
@@ -19,34 +19,26 @@ from .kind import GUESSED, type_of
 CONTEXT = {"@vocab": "https://schema.org/", "turnout": "urn:turnout:claims:"}
 CARD = "turnout:card"
 REVIEW = "claim_review"
-"""Where another publisher's review is kept in `extra`."""
-# Verdicts on a scale from 1, false, to 5, true, as ClaimReview asks for; what cannot be on it has none.
+"""The key of another publisher's review in `extra`."""
+# Verdicts on ClaimReview's scale from 1 (false) to 5 (true); "Unfalsifiable" has no place on it.
 RATINGS = {ClaimVerdict.FALSE: 1, ClaimVerdict.MISLEADING: 2, ClaimVerdict.DEPENDS: 3, ClaimVerdict.TRUE: 5}
-# How checkers call their verdicts; the longest that stands in the rating counts.
-CALLED = {
-    "mostly false": ClaimVerdict.MISLEADING,
-    "mostly true": ClaimVerdict.MISLEADING,
-    "half true": ClaimVerdict.MISLEADING,
-    "partly": ClaimVerdict.MISLEADING,
-    "mixture": ClaimVerdict.MISLEADING,
-    "missing context": ClaimVerdict.MISLEADING,
-    "out of context": ClaimVerdict.MISLEADING,
-    "misleading": ClaimVerdict.MISLEADING,
-    "exaggerated": ClaimVerdict.MISLEADING,
-    "unproven": ClaimVerdict.UNFALSIFIABLE,
-    "unverifiable": ClaimVerdict.UNFALSIFIABLE,
-    "unfalsifiable": ClaimVerdict.UNFALSIFIABLE,
-    "depends": ClaimVerdict.DEPENDS,
-    "not true": ClaimVerdict.FALSE,
-    "incorrect": ClaimVerdict.FALSE,
-    "false": ClaimVerdict.FALSE,
-    "fake": ClaimVerdict.FALSE,
-    "hoax": ClaimVerdict.FALSE,
-    "pants on fire": ClaimVerdict.FALSE,
-    "wrong": ClaimVerdict.FALSE,
-    "true": ClaimVerdict.TRUE,
-    "correct": ClaimVerdict.TRUE,
-    "accurate": ClaimVerdict.TRUE,
+# Names that checkers give their verdicts; the longest name in a rating counts.
+NAMES = {
+    ClaimVerdict.MISLEADING: (
+        "mostly false",
+        "mostly true",
+        "half true",
+        "partly",
+        "mixture",
+        "missing context",
+        "out of context",
+        "misleading",
+        "exaggerated",
+    ),
+    ClaimVerdict.UNFALSIFIABLE: ("unproven", "unverifiable", "unfalsifiable"),
+    ClaimVerdict.DEPENDS: ("depends",),
+    ClaimVerdict.FALSE: ("not true", "incorrect", "false", "fake", "hoax", "pants on fire", "wrong"),
+    ClaimVerdict.TRUE: ("true", "correct", "accurate"),
 }
 
 
@@ -56,12 +48,12 @@ def is_review(entry: Mapping[str, Any]) -> bool:
 
 
 def to_review(card: Card) -> dict[str, Any]:
-    """A card in the words of schema.org, with the card itself."""
+    """A card in schema.org's terms, with the card itself."""
     theirs = card.extra.get(REVIEW)
     rest = {name: value for name, value in card.extra.items() if name != REVIEW}
     form = msgspec.to_builtins(msgspec.structs.replace(card, extra=rest))
     if isinstance(theirs, Mapping):
-        # As it came; ours is added, so that a card that was changed here keeps its changes.
+        # Unchanged, with our card added, so that changes made here are not lost.
         return {**theirs, CARD: form}
     rating: dict[str, Any] = {"@type": "Rating", "alternateName": card.verdict.value}
     if card.verdict in RATINGS:
@@ -89,12 +81,12 @@ def to_review(card: Card) -> dict[str, Any]:
 def from_review(entry: dict[str, Any]) -> Card:
     """A card from a review; raises ValidationError or ValueError with a sentence."""
     foreign = {name: value for name, value in entry.items() if name != CARD}
+    publisher = _text(_object(entry.get("author")).get("name"))
     if CARD in entry:
         card = msgspec.convert(entry[CARD], Card)
-        ours = _is_ours(foreign, card)
-        if ours:
+        if {name: value for name, value in to_review(card).items() if name != CARD} == foreign:
             return card
-        publisher = card.publisher or _text(_object(entry.get("author")).get("name"))
+        publisher = card.publisher or publisher
         return msgspec.structs.replace(card, publisher=publisher, extra={**card.extra, REVIEW: foreign})
     claim = _text(entry.get("claimReviewed"))
     if not claim:
@@ -106,11 +98,11 @@ def from_review(entry: dict[str, Any]) -> Card:
         said = f"reviewRating.alternateName {called[:80]!r}" if called else "reviewRating"
         raise ValueError(f"{said} tells no verdict: say one of {', '.join(ClaimVerdict)}")
     body = _text(entry.get("reviewBody")) or _text(entry.get("description"))
-    checker = _text(_object(entry.get("author")).get("name")) or "the publisher"
+    checker = publisher or "the publisher"
     rated = f"{checker} rated this claim {called or verdict.value!r}."
     url = _text(entry.get("url"))
     return Card(
-        # Not what it calls itself: that may be the name of a card of ours.
+        # Not its own identifier: one of our cards may have the same.
         id=_id_of(claim, url),
         claim_text=claim,
         claim_type_category=type_of(claim)[0],
@@ -121,32 +113,26 @@ def from_review(entry: dict[str, Any]) -> Card:
         confidence_explanation="It was taken over from another checker and not audited here.",
         claimant=_text(_object(item.get("author")).get("name")),
         sources=(CardSource(citation=f"{checker}: {claim}", url=url),) if url else (),
-        publisher=_text(_object(entry.get("author")).get("name")),
+        publisher=publisher,
         lang=(_text(entry.get("inLanguage")) or "en").split("-")[0].lower(),
         extra={REVIEW: foreign, GUESSED: True},
     )
 
 
 def read_verdict(called: str, value: object, best: object, worst: object) -> ClaimVerdict | None:
-    """What a rating comes to: by its name, else by its place on its scale."""
+    """The verdict of a rating: by its name, otherwise by its place on its scale."""
     low = called.lower()
     if exact := next((one for one in ClaimVerdict if one.value.lower() == low.strip()), None):
         return exact
-    if found := max((name for name in CALLED if name in low), key=len, default=""):
-        return CALLED[found]
+    named = [(len(name), verdict) for verdict, names in NAMES.items() for name in names if name in low]
+    if named:
+        return max(named, key=lambda one: one[0])[1]
     scale = [_number(one) for one in (value, best, worst)]
     at, top, bottom = scale[0], scale[1] if scale[1] is not None else 5.0, scale[2] if scale[2] is not None else 1.0
     if at is None or top <= bottom or not bottom <= at <= top:
         return None
     share = (at - bottom) / (top - bottom)
     return ClaimVerdict.TRUE if share == 1 else ClaimVerdict.FALSE if share == 0 else ClaimVerdict.MISLEADING
-
-
-def _is_ours(foreign: dict[str, Any], card: Card) -> bool:
-    """Whether a review says nothing but what we would."""
-    mine = to_review(card)
-    mine.pop(CARD)
-    return bool(mine == foreign)
 
 
 def _id_of(claim: str, url: str) -> str:

@@ -1,5 +1,5 @@
-"""What the agents answer where no model is configured: an audit that runs end to end offline, and says of itself that
-nothing was looked at. Its card is marked as a demonstration and hidden from no one."""
+"""The agents' answers without a model: an audit that runs end to end offline and says that nothing was looked up. Its
+card is marked as a demonstration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEXT = "Name a model in turnout.toml, or set a provider's key, and audit the cla
 
 
 def demo_output(agent: str, claim: str) -> AgentOutput:
-    """The same for every claim, but for the claim."""
+    """The answer of an agent: only the claim in it varies."""
     match agent:
         case "topic_finder":
             return Topic(claim, "not looked up (demonstration)", SAID + NEXT, "epistemology", ("demonstration",))

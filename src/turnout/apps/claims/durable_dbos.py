@@ -1,4 +1,4 @@
-"""Durable workflows on PostgreSQL, by DBOS. It is one for a process, and so is this."""
+"""Durable workflows on PostgreSQL with DBOS, of which a process has only one instance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnout.store.alive import Workers, database_errors, workers_of
 
 from .durable import AT_ONCE, Stopped, WorkflowEnd, WorkflowRun
 
-# Part of what is stored: an audit goes on under the version it began with. Counted up when the steps change.
+# Stored with each audit, which continues only under the same version. Raise it when the steps change.
 VERSION = "turnout-audit-1"
 NAME = "turnout"
 WORKFLOW = "audit"
@@ -31,16 +31,16 @@ class DbosWorkflows:
         try:
             import dbos
         except ImportError as error:
-            said = f"an audit needs {error.name}: pip install 'turnout[claims]'"
-            raise Refused(503, "not_available", said) from None
+            why = f"an audit needs {error.name}: pip install 'turnout[claims]'"
+            raise Refused(503, "not_available", why) from None
         if DbosWorkflows._open is not None:
             raise Refused(503, "not_available", "this process has a pipeline already: close it first")
         self._dbos = dbos
         self.worker = new_id()
         self._active: set[str] = set()
-        """Workflows that were begun here, or that a thread of this process runs."""
+        """Workflows that were started here or run in a thread of this process."""
         self._idle: set[str] = set()
-        """Of our own, those that none of them ran when it was last looked."""
+        """Workflows of this worker that no thread ran at the last look."""
         self._workers: Workers = workers_of(store)
         self._workers.join(self.worker)
         DbosWorkflows._open = self
@@ -63,7 +63,7 @@ class DbosWorkflows:
             try:
                 return run(order)
             except lost:
-                raise Stopped from None  # it goes on when the database is back: `take_over` finds it
+                raise Stopped from None  # `take_over` continues it when the database is back
             finally:
                 self._active.discard(ident)
 
@@ -71,7 +71,7 @@ class DbosWorkflows:
             opened.callback(self.close)
             dbos.DBOS(config=config)
             self._workflow = dbos.DBOS.workflow(name=WORKFLOW)(workflow)
-            # It makes its tables, and two that make them at the same time would both fail.
+            # It creates its tables; two processes that do so at the same time would both fail.
             with self._workers.alone():
                 dbos.DBOS.launch()
             opened.pop_all()
@@ -82,7 +82,6 @@ class DbosWorkflows:
             self._dbos.DBOS.start_workflow(self._workflow, order)
 
     def step(self, name: str, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of a step, made now or earlier. Inside the workflow only."""
         result: dict[str, Any] = self._dbos.DBOS.run_step({"name": name}, made)
         return result
 
@@ -99,7 +98,6 @@ class DbosWorkflows:
         )
 
     def take_over(self) -> list[str]:
-        """Go on with what workers that are gone left unfinished; which workflows those are. Raises StoreUnavailable."""
         found = contain(self._take_over)
         if isinstance(found, Fault):
             raise StoreUnavailable(f"what others left cannot be looked for now: {found.detail}")
@@ -111,7 +109,7 @@ class DbosWorkflows:
         taken: list[str] = []
         for worker in sorted({one.executor_id for one in self._pending()} - {self.worker, None}):
             with self._workers.gone(worker) as is_gone:
-                # Asked again under the lock: another may have taken them over meanwhile.
+                # Read again under the lock: another process may have taken them over meanwhile.
                 left = [one.workflow_id for one in self._pending(worker)] if is_gone else []
                 if left:
                     self._dbos.DBOS.resume_workflows(left)
@@ -119,8 +117,8 @@ class DbosWorkflows:
         return taken + self._take_up()
 
     def _take_up(self) -> list[str]:
-        """Go on with our own that no thread runs: the database was away when a result was to be stored. One that is
-        found twice, for between the queue and its thread a workflow is nowhere for a moment."""
+        """Continue this worker's workflows that no thread runs, because storing a result failed. They must be idle in
+        two looks: between the queue and its thread a workflow is nowhere for a moment."""
         idle = {one.workflow_id for one in self._pending(self.worker)} - self._active
         left, self._idle = sorted(idle & self._idle), idle
         if left:
@@ -135,9 +133,9 @@ class DbosWorkflows:
 
     def close(self) -> None:
         self._dbos.DBOS.destroy(destroy_registry=True)
-        # What it wrote to is the program's, and may be closed when the next one is opened.
-        said = logging.getLogger("dbos")
-        for one in list(said.handlers):
-            said.removeHandler(one)
+        # Its log handlers write to streams of the program, which may be closed when it is opened again.
+        logger = logging.getLogger("dbos")
+        for handler in list(logger.handlers):
+            logger.removeHandler(handler)
         self._workers.close()
         DbosWorkflows._open = None

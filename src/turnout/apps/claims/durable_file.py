@@ -1,4 +1,4 @@
-"""Durable workflows on one machine: threads, and a file of what each step came to."""
+"""Durable workflows on one machine: threads, and a file with the result of each step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from turnout.store.step_log import open_step_log
 from .durable import AT_ONCE, Stopped, WorkflowEnd, WorkflowRun
 
 _running: ContextVar[str] = ContextVar("workflow")
-"""The workflow that this thread runs."""
+"""The id of the workflow that this thread runs."""
 
 
 class FileWorkflows:
@@ -28,11 +28,11 @@ class FileWorkflows:
         self._worker = new_id()
         self._workers = workers_of(store)
         self._workers.join(self._worker)
-        # Two that make the file at the same time would both fail.
+        # Two processes that create the file at the same time would both fail.
         with self._workers.alone():
             self._log = open_step_log(store)
         self._active: set[str] = set()
-        """Workflows that a thread of this process runs, or is about to."""
+        """Workflows that run in a thread of this process, or wait for one."""
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="audit")
 
     def start(self, ident: str, order: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class FileWorkflows:
         self._threads.submit(self._follow, ident, task)
 
     def _follow(self, ident: str, task: str) -> None:
-        """Run a workflow to its end. If it stops before, it stays unfinished, for `take_over` to find."""
+        """Run a workflow to its end. If it stops earlier, `take_over` will find it unfinished."""
         _running.set(ident)
         try:
             found = contain(self._run, msgspec.json.decode(task))
@@ -71,13 +71,13 @@ class FileWorkflows:
         return None if found.outcome is None else msgspec.json.decode(found.outcome, type=WorkflowEnd)
 
     def take_over(self) -> list[str]:
-        # Looked at before and after: one that begins or ends meanwhile is not idle.
+        # Read before and after: a workflow that starts or ends meanwhile is not idle.
         active = set(self._active)
         left = self._log.unfinished()
         taken = [one for one in left if one.worker == self._worker and one.id not in active | self._active]
         for worker in sorted({one.worker for one in left} - {self._worker}):
             with self._workers.gone(worker) as is_gone:
-                # Asked again under the lock: another may have taken them over meanwhile.
+                # Read again under the lock: another process may have taken them over meanwhile.
                 for one in self._log.unfinished() if is_gone else ():
                     if one.worker == worker:
                         self._log.reassign(one.id, self._worker)

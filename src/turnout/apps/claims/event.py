@@ -1,6 +1,6 @@
-"""What happens to a question of a session, from the context it is read in to the card, as values that are kept.
+"""The events of a session, from the analysis of a question to its card, as values that the store keeps.
 
-Each has a number in its session, given when it is stored: a list with no gap is whole. `ends` says that nothing follows
+The store numbers the events of a session, so that a gap shows. After an event that `ends_question` nothing follows
 until the next question.
 """
 
@@ -14,17 +14,12 @@ from turnout.apps.event import Event
 
 
 class ChatEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
-    """An event of a session. Numbers and times are the store's: 0 before it is stored."""
+    """An event of a session. The store sets its number and time; both are 0 before that."""
 
     sequence: int = 0
     """From 1, per session."""
     at_ms: int = 0
     """When it was stored, milliseconds since 1970."""
-
-    @property
-    def ends(self) -> bool:
-        """Whether the question is answered, or will not be."""
-        return False
 
 
 class ContextAnalysisStarted(ChatEvent, frozen=True, tag="context_analysis_started"):
@@ -33,7 +28,7 @@ class ContextAnalysisStarted(ChatEvent, frozen=True, tag="context_analysis_start
 
 class RoutingStarted(ChatEvent, frozen=True, tag="routing_started"):
     question: str = ""
-    """As it stands alone."""
+    """Reworded so that it stands alone."""
 
 
 class RouterFallback(ChatEvent, frozen=True, tag="router_fallback"):
@@ -44,10 +39,6 @@ class RoutingCompleted(ChatEvent, frozen=True, tag="routing_completed"):
     mode: str
     response_time_ms: float
 
-    @property
-    def ends(self) -> bool:
-        return self.mode == "exact_match"
-
 
 class ContextualResponseStarted(ChatEvent, frozen=True, tag="contextual_response_started"):
     pass
@@ -56,16 +47,12 @@ class ContextualResponseStarted(ChatEvent, frozen=True, tag="contextual_response
 class ContextualResponseCompleted(ChatEvent, frozen=True, tag="contextual_response_completed"):
     source_cards: tuple[str, ...] = ()
 
-    @property
-    def ends(self) -> bool:
-        return True
-
 
 class PipelineStarted(ChatEvent, frozen=True, tag="pipeline_started"):
     pipeline_id: str
     claim_text: str
     agents: tuple[str, ...] = ()
-    """All that will run, in their order."""
+    """All that will run, in order."""
 
 
 class AgentStarted(ChatEvent, frozen=True, tag="agent_started"):
@@ -79,7 +66,7 @@ class AgentCompleted(ChatEvent, frozen=True, tag="agent_completed"):
     elapsed_ms: float
     model: str = ""
     said: str = ""
-    """In one line, what it came to."""
+    """Its result in one line."""
 
 
 class PipelineCompleted(ChatEvent, frozen=True, tag="pipeline_completed"):
@@ -93,18 +80,10 @@ class PipelineFailed(ChatEvent, frozen=True, tag="pipeline_failed"):
     agent: str
     reason: str
 
-    @property
-    def ends(self) -> bool:
-        return True
-
 
 class ClaimCardReady(ChatEvent, frozen=True, tag="claim_card_ready"):
     pipeline_id: str
     claim_card_id: str
-
-    @property
-    def ends(self) -> bool:
-        return True
 
 
 AnyChatEvent = (
@@ -123,13 +102,20 @@ AnyChatEvent = (
 )
 
 
+def ends_question(event: ChatEvent) -> bool:
+    """Whether the question is answered, or never will be."""
+    if isinstance(event, RoutingCompleted):
+        return event.mode == "exact_match"
+    return isinstance(event, ContextualResponseCompleted | PipelineFailed | ClaimCardReady)
+
+
 def write_event(event: ChatEvent) -> bytes:
-    """As JSON: what the store keeps, and what a WebSocket sends."""
+    """The event as JSON, for the store and for a WebSocket."""
     return msgspec.json.encode(event)
 
 
 def read_event(body: bytes | str, sequence: int, at_ms: int) -> ChatEvent:
-    """What was stored, with its number."""
+    """A stored event with its number."""
     tree: dict[str, Any] = msgspec.json.decode(body)
     event: ChatEvent = msgspec.convert(tree | {"sequence": sequence, "at_ms": at_ms}, AnyChatEvent)
     return event

@@ -1,10 +1,8 @@
-"""Cards in and out: as JSONL, a card a line, and as schema.org ClaimReview (`claim_review`).
+"""Import and export of cards as JSONL, one card per line, and as schema.org ClaimReview (`claim_review`).
 
-A file is read whole before anything is kept: what is wrong with it is said line by line, all at once, and then none of
-it is in the library.
+A file is read completely before anything is stored: if lines are wrong, all of them are reported and nothing is stored.
 
-Invariant: what goes out comes in again as it was; fields that are not ours are kept in `extra` and go out where they
-stood.
+Invariant: an exported card can be imported unchanged; unknown fields are kept in `extra` and exported where they were.
 """
 
 from __future__ import annotations
@@ -24,18 +22,18 @@ from .card import ESSENTIAL, Card, ClaimType, missing, read_type
 from .claim_review import from_review, is_review, to_review
 from .kind import GUESSED, type_of
 
-# A card has some 3 kB, and 64 kB with every agent's output; a line beyond this is no card.
+# A card has some 3 kB, and 64 kB with every agent's output; a longer line is not a card.
 LINE_BYTES = 1024 * 1024
-# An id is part of an address, and shown wherever its card is.
+# An id is part of a URL, and shown wherever its card is.
 ID_CHARACTERS = 200
-# Mistakes that are said one by one.
-SAID = 50
+# Problems listed one by one.
+LISTED = 50
 NOT_JSON = "not JSON"
 FORMS = "cards are imported from JSONL, a card a line, or from ClaimReview as JSON-LD"
 
 
 class CardProblem(Struct, frozen=True):
-    """What is wrong with a line."""
+    """An error in a line."""
 
     line: int
     """From 1."""
@@ -46,12 +44,12 @@ class CardProblem(Struct, frozen=True):
 
 
 class BadCards(TurnoutError):
-    """A file that cannot be imported; carries every problem found."""
+    """A file that cannot be imported; it has every problem found."""
 
     def __init__(self, problems: Sequence[CardProblem]) -> None:
         self.problems = tuple(problems)
-        more = f"\nand {len(problems) - SAID} more" if len(problems) > SAID else ""
-        super().__init__("\n".join(map(str, self.problems[:SAID])) + more)
+        more = f"\nand {len(problems) - LISTED} more" if len(problems) > LISTED else ""
+        super().__init__("\n".join(map(str, self.problems[:LISTED])) + more)
 
 
 def read_cards(raw: bytes) -> list[Card]:
@@ -84,7 +82,7 @@ def read_cards(raw: bytes) -> list[Card]:
 
 
 def _entries(raw: bytes, problems: list[CardProblem]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every object of a file with the line it begins on."""
+    """Every object of a file with its line."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if (whole := _document(raw)) is not None:
         yield from ((1, entry) for entry in whole)
@@ -107,7 +105,7 @@ def _entries(raw: bytes, problems: list[CardProblem]) -> Iterator[tuple[int, dic
 
 
 def _document(raw: bytes) -> list[dict[str, Any]] | None:
-    """What one JSON document holds; None if it is none, or a line of several."""
+    """The objects of a file that is one JSON document; None if it is not."""
     if raw.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
@@ -123,7 +121,7 @@ def _called(entry: object) -> str:
 
 
 def _read_card(entry: dict[str, Any]) -> Card:
-    """A card from our form or from a ClaimReview; raises ValidationError or ValueError with a sentence."""
+    """A card from our JSON or from a ClaimReview; raises ValidationError or ValueError with a sentence."""
     if is_review(entry):
         return _checked(from_review(entry))
     ours = {name: value for name, value in entry.items() if name in Card.__struct_fields__}
@@ -138,7 +136,7 @@ def _read_card(entry: dict[str, Any]) -> Card:
     elif named is None and isinstance(claim := ours.get("claim_text"), str):
         ours["claim_type_category"] = type_of(claim)[0].value
         kept[GUESSED] = True
-    # As some libraries export what no agent has written.
+    # Some libraries export an empty object if there is no output.
     if ours.get("agent_audit") == {}:
         del ours["agent_audit"]
     card = msgspec.convert(ours, Card)
@@ -147,17 +145,17 @@ def _read_card(entry: dict[str, Any]) -> Card:
 
 def _checked(card: Card) -> Card:
     if len(card.id) > ID_CHARACTERS or not card.id.isprintable() or "/" in card.id or card.id != card.id.strip():
-        said = f"id {card.id[:80]!r}: at most {ID_CHARACTERS} printable characters, no slash, no space at either end"
-        raise ValueError(said)
+        rule = f"at most {ID_CHARACTERS} printable characters, no slash, no space at either end"
+        raise ValueError(f"id {card.id[:80]!r}: {rule}")
     return card
 
 
 def write_cards(cards: Iterable[Card]) -> Iterator[bytes]:
-    """The cards as JSONL, what was kept of other fields beside our own."""
+    """The cards as JSONL, each with the unknown fields of its import."""
     for card in cards:
         form: dict[str, Any] = msgspec.to_builtins(card)
         extra: Mapping[str, Any] = form.pop("extra", {})
-        # What an import brought under one of our names stays apart.
+        # Unknown fields with the name of one of ours stay in `extra`.
         clashing = {name: value for name, value in extra.items() if name in Card.__struct_fields__}
         rest = {name: value for name, value in extra.items() if name not in clashing}
         yield msgspec.json.encode({**form, **rest, **({"extra": clashing} if clashing else {})}) + b"\n"
@@ -172,5 +170,5 @@ def write_reviews(cards: Iterable[Card]) -> bytes:
 
 @cache
 def starter_cards() -> tuple[Card, ...]:
-    """The cards that ship with Turnout. They were written from memory: none of their sources was looked at."""
+    """The cards that ship with Turnout. They were written from memory, without looking at any source."""
     return tuple(read_cards(files("turnout.apps.claims").joinpath("starter.jsonl").read_bytes()))

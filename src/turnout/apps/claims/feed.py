@@ -1,7 +1,7 @@
-"""What happens in sessions, told to any number of listeners: all that was, in order, and then what comes.
+"""The events of sessions for any number of listeners: the past ones in order, then new ones as they come.
 
-The store is the one list. Listeners of a session share one reader, which is woken by what this process stores, and
-looks now and then for what others did: it makes no difference which worker a client is connected to.
+The store holds the only list. Listeners of a session share one reader, which wakes when this process stores an event
+and polls for events of other processes, so a client may be connected to any worker.
 """
 
 from __future__ import annotations
@@ -13,90 +13,91 @@ from collections.abc import AsyncGenerator
 from turnout.core.errors import StoreUnavailable
 from turnout.store.session_log import SessionLog
 
-from .event import ChatEvent, read_event, write_event
+from .event import ChatEvent, ends_question, read_event, write_event
 
-# How late an event of another process may be told.
-LOOK_S = 0.5
+# How often the store is polled for events of other processes.
+POLL_S = 0.5
 
-Whose = tuple[str, str]
+SessionKey = tuple[str, str]
 """A tenant and a session."""
 
 
 class _SessionReader:
-    """The events of one session, as far as they are known here."""
+    """Reads the events of one session."""
 
-    def __init__(self, log: SessionLog, whose: Whose) -> None:
+    def __init__(self, log: SessionLog, key: SessionKey) -> None:
         self.events: list[ChatEvent] = []
         self.listeners = 0
         self.woken = asyncio.Event()
         self.grown = asyncio.Event()
-        """Set when there is more, and then replaced."""
+        """Set when there are more events, and then replaced."""
         self._log = log
-        self._whose = whose
-        self._looked = False
+        self._key = key
+        self._has_read = False
         self.task = asyncio.create_task(self._read())
-        self.task.add_done_callback(lambda _: self._tell())
+        self.task.add_done_callback(lambda _: self._notify())
 
     async def _read(self) -> None:
         while True:
             self.woken.clear()
             known = self.events[-1].sequence if self.events else 0
             try:
-                found = await asyncio.to_thread(self._log.after, *self._whose, known)
-            except StoreUnavailable:  # for a while: who listens waits
-                await asyncio.sleep(LOOK_S)
+                rows = await asyncio.to_thread(self._log.after, *self._key, known)
+            except StoreUnavailable:  # the database may come back: listeners wait
+                await asyncio.sleep(POLL_S)
                 continue
-            if found or not self._looked:
-                self.events += [read_event(row.body, row.sequence, row.at_ms) for row in found]
-                self._looked = True
-                self._tell()
-            if not found:
+            if rows or not self._has_read:
+                self.events += [read_event(row.body, row.sequence, row.at_ms) for row in rows]
+                self._has_read = True
+                self._notify()
+            if not rows:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
+                    async with asyncio.timeout(POLL_S):
                         await self.woken.wait()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         grown, self.grown = self.grown, asyncio.Event()
         grown.set()
 
     @property
     def is_over(self) -> bool:
-        """Whether the last event ends a question, and none has followed yet."""
-        return bool(self.events) and self.events[-1].ends
+        """Whether the last event so far ends a question."""
+        return bool(self.events) and ends_question(self.events[-1])
 
 
 class Feed:
-    """The sessions of a store. Used inside one running event loop, but for `append`."""
+    """The sessions of a store. Used inside one running event loop; only `append` may be called from any thread."""
 
     def __init__(self, log: SessionLog) -> None:
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._readers: dict[Whose, _SessionReader] = {}
+        self._readers: dict[SessionKey, _SessionReader] = {}
 
     def append(self, tenant: str, session: str, event: ChatEvent, once: str = "") -> ChatEvent:
-        """Store an event, from any thread; the event with its number."""
+        """Store an event and return it with its number. An event with a key in `once` is stored only once."""
         row = self._log.append(tenant, session, write_event(event), once)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there are no listeners any more
             self._loop.call_soon_threadsafe(self._wake, (tenant, session))
         return read_event(row.body, row.sequence, row.at_ms)
 
-    def _wake(self, whose: Whose) -> None:
-        if (reader := self._readers.get(whose)) is not None:
+    def _wake(self, key: SessionKey) -> None:
+        if (reader := self._readers.get(key)) is not None:
             reader.woken.set()
 
     async def listen(self, tenant: str, session: str, after: int, follow: bool) -> AsyncGenerator[ChatEvent, None]:
-        whose = (tenant, session)
-        reader = self._readers.get(whose)
+        """The events after a number, in order, then new ones; without `follow`, up to one that ends a question."""
+        key = (tenant, session)
+        reader = self._readers.get(key)
         if reader is None or reader.task.done():
-            reader = self._readers[whose] = _SessionReader(self._log, whose)
+            reader = self._readers[key] = _SessionReader(self._log, key)
         reader.listeners += 1
         try:
-            told = 0
+            seen = 0
             while not reader.task.done():
                 grown = reader.grown
-                while told < len(reader.events):
-                    event = reader.events[told]
-                    told += 1
+                while seen < len(reader.events):
+                    event = reader.events[seen]
+                    seen += 1
                     if event.sequence > after:
                         yield event
                 if not follow and reader.is_over:
@@ -104,13 +105,13 @@ class Feed:
                 if grown is reader.grown:
                     await grown.wait()
             if not reader.task.cancelled():
-                reader.task.result()  # what the store said
+                reader.task.result()  # raises the store's error
         finally:
             reader.listeners -= 1
             if not reader.listeners:
                 reader.task.cancel()
-                if self._readers.get(whose) is reader:
-                    del self._readers[whose]
+                if self._readers.get(key) is reader:
+                    del self._readers[key]
 
     async def close(self) -> None:
         for reader in list(self._readers.values()):

@@ -1,9 +1,9 @@
-"""Which kind of question a claim answers, told from its words alone.
+"""The type of a claim or a question, by its words alone.
 
-Each type has words that tell it; those that tell it for sure count more. Where nothing tells another, a claim is about
-what happened or happens.
+Each type has typical words; unambiguous ones count more. Without words of another type, a claim is about what happened
+or happens.
 
-Invariant: a text always has a type; how sure that is, is said with it, for a caller that needs to be sure.
+Invariant: a text always has a type, returned with how sure that is.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ from turnout.text.words import read_table
 
 from .card import Card, ClaimType, asks_alike
 
-# What a word counts that tells a type for sure; any other counts one.
+# The weight of an unambiguous word; others weigh 1.
 SURE: Final = 4
-# What every text has of the two types that ask whether something happens: so much must be told of another.
+# Every text starts with this weight for the two factual types; words of another type must outweigh it.
 FACTUAL: Final = 1.0
 
 GUESSED: Final = "claim_type_told_by_words"
-"""What `extra` says of a card whose type was guessed."""
+"""The key in `extra` of a card whose type was guessed."""
 
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
 @cache
-def _told() -> dict[str, dict[ClaimType, int]]:
-    found: dict[str, dict[ClaimType, int]] = {}
+def _weights() -> dict[str, dict[ClaimType, int]]:
+    """What each word weighs for each type."""
+    weights: dict[str, dict[ClaimType, int]] = {}
     for kind, words in read_table("en", "claims")["type"].items():
         for word in words.split():
             plain = word.removeprefix("!")
-            found.setdefault(plain, {})[ClaimType(kind)] = SURE if plain != word else 1
-    return found
+            weights.setdefault(plain, {})[ClaimType(kind)] = SURE if plain != word else 1
+    return weights
 
 
 def weigh_types(text: str) -> dict[ClaimType, float]:
-    """How much speaks for each type."""
-    told = dict.fromkeys(ClaimType, 0.0)
-    told[ClaimType.HISTORICAL] = told[ClaimType.SCIENTIFIC] = FACTUAL
+    """The weight of a text's words for each type."""
+    total = dict.fromkeys(ClaimType, 0.0)
+    total[ClaimType.HISTORICAL] = total[ClaimType.SCIENTIFIC] = FACTUAL
     for word in dict.fromkeys(_WORDS.findall(strip_accents(fold(text).text))):
-        for kind, weight in _told().get(word, {}).items():
-            told[kind] += weight
-    return told
+        for kind, weight in _weights().get(word, {}).items():
+            total[kind] += weight
+    return total
 
 
 def type_of(question: str) -> tuple[ClaimType, float]:
-    """The type of a question or a claim, and how sure that is (0 to 1): what speaks for it and not for the next that
-    asks otherwise, of all that speaks for either."""
-    told = weigh_types(question)
-    best = max(ClaimType, key=lambda kind: told[kind])
-    factual = (ClaimType.HISTORICAL, ClaimType.SCIENTIFIC)
-    rest = max(told[kind] for kind in ClaimType if kind != best and not (kind in factual and best in factual))
-    return best, (told[best] - rest) / (told[best] + rest) if told[best] else 0.0
+    """The type of a question or a claim, and how sure that is, 0 to 1: the lead over the best type that asks
+    differently, relative to the weight of both."""
+    weights = weigh_types(question)
+    best = max(ClaimType, key=lambda kind: weights[kind])
+    rest = max(weights[kind] for kind in ClaimType if not asks_alike(kind, best))
+    return best, (weights[best] - rest) / (weights[best] + rest) if weights[best] else 0.0
 
 
 def retype(card: Card, *, every: bool = False) -> Card | None:
-    """The card with the type its words tell, if it was guessed and is another; with `every`, also if it was stated. Two
-    types that ask alike are not told apart by words, so the one that is there stays."""
+    """The card with the type of its words, if its type was guessed and differs; with `every`, also if it was stated.
+    Words cannot tell types apart that ask alike, so such a type stays."""
     if not every and not card.extra.get(GUESSED):
         return None
     kind, sure = type_of(card.claim_text)

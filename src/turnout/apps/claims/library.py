@@ -1,9 +1,9 @@
-"""The library: claim cards in the store, found by the one hybrid index, twins linked.
+"""The library: claim cards in the store, found by the hybrid index, with twins linked.
 
-A card is written to the store first and to the index after it; what a killed process left undone is done when the
-library is next opened. Many processes may share one library. Blocking: an application awaits it in a thread.
+A card is written to the store first, then to the index; opening the library finishes what a killed process left undone.
+Many processes may share one library. Blocking: an application awaits it in a thread.
 
-Invariant: what is hidden is never found, and of cards that say the same only the first is.
+Invariant: a search never finds hidden cards, and of cards that make the same claim it finds only the first.
 """
 
 from __future__ import annotations
@@ -32,57 +32,56 @@ from .wording import language_of
 if TYPE_CHECKING:
     from turnout.runtime.runtime import Runtime
 
-# Cards that are indexed at a time.
+# Cards indexed at a time.
 BATCH = 100
-# Candidates that the index proposes: what is asked for is chosen among them. On Snopes' claims 20, 30 and 50 find the
-# same cards.
+# Candidates that the index proposes, to choose from. On Snopes' claims 20, 30 and 50 find the same cards.
 PROPOSED = 20
-# How much longer a list is where the questions of a few cards fill it: a card of ours has fifteen.
+# How much longer the list gets if the questions of a few cards fill it: a starter card has fifteen.
 LONGER = 5
 # Cosine of two single words that mean the same. With MiniLM "veggies" and "vegetables" have 0.80, "kids" and "children"
 # 0.90; "fruit" and "vegetable" 0.62, "bananas" and "tomatoes" 0.53.
 SAME_WORD = 0.65
-# Cards that a new one is compared with.
+# Cards that a new card is compared with.
 COMPARED = 5
-# Where a gate is kept, by the name of its embedder.
+# The setting that holds a gate, before the name of its embedder.
 GATE = "claims.gate."
-# Addresses and handles say nothing of a claim, and their letters count as words nobody else has.
+# Addresses and handles say nothing about a claim, but would count as rare words.
 _ADDRESS = re.compile(r"https?://\S+|www\.\S+|pic\.twitter\.com/\S+|[@#](?=\w)")
 
 _decoder = msgspec.json.Decoder(Card)
 
 
 class CardRefused(TurnoutError):
-    """A card that is not whole."""
+    """A card that is incomplete."""
 
 
 class ClaimCandidate(Struct, frozen=True):
-    """A card that may be meant."""
+    """A card that a question may mean."""
 
     card: Card
     similarity: float | None
     """Cosine of the question and the claim, -1 to 1; None without an embedder, or in a language it does not know."""
     score: float
-    """What candidates are ordered by. Scores of two searches do not compare."""
+    """What candidates are ordered by. Scores of different searches do not compare."""
     coverage: float = 0.0
-    """How much of what was asked stands in the claim, 0 to 1; rare words count for more."""
+    """The share of the question that the claim has, 0 to 1; rare words count for more."""
 
 
 class ClaimLibrary:
-    """Cards, kept and found. Thread-safe."""
+    """Stores and finds cards. Thread-safe."""
 
     def __init__(self, rows: CardRows, index: Index, tenant: str | None = None) -> None:
-        """`tenant`: who looks, and sees what is for all and its own. None: the operator, who sees every card."""
+        """`tenant` sees its own cards and those for all tenants; None is the operator, who sees every card."""
         self.rows = rows
         self.index = index
         self.tenant = tenant
 
     def of(self, tenant: str) -> ClaimLibrary:
-        """The same library as a tenant sees it."""
+        """The library as a tenant sees it."""
         return ClaimLibrary(self.rows, self.index, tenant)
 
     def _may_see(self, card: Card) -> bool:
-        """What is hidden, only its operator sees."""
+        """Only the operator sees hidden cards."""
         return self.tenant is None or (card.visible and card.tenant in ("", self.tenant))
 
     def __enter__(self) -> Self:
@@ -92,7 +91,7 @@ class ClaimLibrary:
         self.close()
 
     def close(self) -> None:
-        """The index is closed; the store is its owner's."""
+        """Close the index; the store stays open."""
         self.index.close()
 
     # --- cards
@@ -105,7 +104,7 @@ class ClaimLibrary:
     def list(
         self, *, claim_type: ClaimType | None = None, verdict: ClaimVerdict | None = None, hidden: bool = False
     ) -> Iterator[Card]:
-        """All cards, by id; those that are hidden only if they are asked for."""
+        """The cards in order of their ids, with `hidden` also the hidden ones."""
         for body in self.rows.list(claim_type=claim_type, verdict=verdict, hidden=hidden):
             card = _decoder.decode(body)
             if self._may_see(card):
@@ -115,12 +114,12 @@ class ClaimLibrary:
         return self.rows.count()
 
     def put(self, card: Card, *, imported: bool = False) -> Card:
-        """Keep a card, linked to the one that says the same if there is one; raises CardRefused with what is missing.
-        One of the same id is replaced. One that was `imported` need not be whole: others publish less."""
+        """Store a card, linked to an older one that makes the same claim; raises CardRefused with the fields it lacks.
+        A card of the same id is replaced. An `imported` card may lack more: others publish less."""
         return self.put_all([card], imported=imported)[0]
 
     def put_all(self, cards: Iterable[Card], *, imported: bool = False) -> Sequence[Card]:
-        """Keep cards, in their order; if one is refused, none is kept."""
+        """Store cards in this order; if one is refused, none is stored."""
         cards = [replace(card, created_at=card.created_at or datetime.now(UTC)) for card in cards]
         if imported:
             cards = [self._as_imported(card) for card in cards]
@@ -133,15 +132,14 @@ class ClaimLibrary:
         return [self._link(card) for card in cards]
 
     def _as_imported(self, card: Card) -> Card:
-        """The card, with what its publisher says to have verified told from what was verified here; what was hidden
-        here stays so."""
+        """The card with the publisher's verifications marked as imported; a card hidden here stays hidden."""
         before = self.get(card.id)
         known = before.sources if before is not None else ()
         sources = tuple(one if one in known else one.as_imported() for one in card.sources)
         return replace(card, sources=sources, visible=card.visible and (before is None or before.visible))
 
     def set_visible(self, ident: str, visible: bool) -> bool:
-        """Let a card be found, or no longer; whether there is one."""
+        """Show or hide a card; returns whether there is one."""
         card = self.get(ident)
         if card is None:
             return False
@@ -149,7 +147,7 @@ class ClaimLibrary:
         return True
 
     def delete(self, ident: str) -> bool:
-        """Remove a card for good; whether there was one."""
+        """Delete a card; returns whether there was one."""
         card = self.get(ident)
         if card is None:
             return False
@@ -158,7 +156,7 @@ class ClaimLibrary:
         return True
 
     def keep(self, card: Card) -> Card:
-        """Replace a card that is there, as it is."""
+        """Replace a stored card, without checking or linking it."""
         self._write([card])
         return card
 
@@ -168,8 +166,8 @@ class ClaimLibrary:
         self._index(cards, stale)
 
     def _link(self, card: Card) -> Card:
-        """The card with the one it says the same as: the oldest there is."""
-        # Its own questions are nearest to it.
+        """The card linked to the oldest one that makes the same claim."""
+        # The nearest documents are its own questions.
         limit = COMPARED + sum(map(len, card.questions.values()))
         near: Iterable[tuple[str, float | None]] = self.index.nearest(card.claim_text, limit=limit)
         if not near:
@@ -185,8 +183,8 @@ class ClaimLibrary:
     def search(
         self, query: str, *, limit: int = 5, claim_type: ClaimType | None = None, floor: bool = True
     ) -> Sequence[ClaimCandidate]:
-        """The cards a question may mean, the best first; with `floor`, none that is about something else. A type
-        stands for those that ask alike, too."""
+        """The cards a question may mean, the best first; with `floor`, without those below the gate's floor. A type
+        includes those that ask alike."""
         alike = [one.value for one in ClaimType if claim_type and asks_alike(one, claim_type)]
         owners = {"owner": [ALL, self.tenant]} if self.tenant is not None else {}
         filters = Filters({**owners, **({"type": alike} if alike else {})})
@@ -195,10 +193,10 @@ class ClaimLibrary:
         proposed = max(PROPOSED, limit * 2)
         hits = self.index.search(asked, lang=lang, filters=filters, limit=proposed).hits
         if len(hits) == proposed and len({card_of(hit.id) for hit in hits}) < limit:
-            # The wordings of a few cards fill the list: others get their chance in a longer one.
+            # The wordings of a few cards fill the list: a longer one has room for others.
             hits = self.index.search(asked, lang=lang, filters=filters, limit=LONGER * proposed).hits
         by_meaning = {hit.id: vote.score for hit in hits for vote in hit.votes if vote.by == "vectors"}
-        # Half by meaning, half by words. What the vectors did not propose is no nearer than the last they did.
+        # Half by meaning, half by words. A hit that the vectors did not propose is at most as near as their last one.
         least = min(by_meaning.values(), default=0.0)
         scores: dict[str, float] = {}
         covered: dict[str, float] = {}
@@ -213,7 +211,7 @@ class ClaimLibrary:
         found = []
         for ident, score in scores.items():
             card = self.get(ident)
-            # What the demonstration model made is no answer to anything.
+            # A card of the demonstration model answers nothing.
             if card is None or not card.visible or card.demo or self._is_told_by_another(card):
                 continue
             found.append(ClaimCandidate(card, cosines.get(ident), score, covered[ident]))
@@ -221,86 +219,84 @@ class ClaimLibrary:
                 break
         if not floor:
             return self._compare(asked, found) if cosines else found
-        # One gate for all of them: they were compared in one way.
         gate = self.gate(bool(cosines))
         if cosines and least < gate.floor and gate.embedder != TEXT_ALONE:
-            # What the vectors did not propose is below the floor, too, and need not be embedded to know it.
+            # Cards that the vectors did not propose are below the floor too, and need not be embedded.
             found = [one for one in found if one.similarity is not None]
         return [one for one in (self._compare(asked, found) if cosines else found) if is_near(one, gate)]
 
     def _compare(self, asked: str, found: Sequence[ClaimCandidate]) -> Sequence[ClaimCandidate]:
-        """The same, with the cosine of those that were found by their words alone."""
+        """The candidates, with the cosine of those found by words alone."""
         embedder, lacking = self.index.embedder, [one for one in found if one.similarity is None]
         if embedder is None or not lacking:
             return found
         question, *claims = embedder.embed([asked, *(one.card.claim_text for one in lacking)])
-        made = {one.card.id: float(claim @ question) for one, claim in zip(lacking, claims, strict=True)}
-        return [replace(one, similarity=made.get(one.card.id, one.similarity)) for one in found]
+        cosines = {one.card.id: float(claim @ question) for one, claim in zip(lacking, claims, strict=True)}
+        return [replace(one, similarity=cosines.get(one.card.id, one.similarity)) for one in found]
 
     def alike(self, word: str, others: Sequence[str]) -> str:
-        """The one of several words that means the same as another, by the embedder; empty if none does."""
+        """The word among others that means the same, by the embedder; empty if there is none."""
         embedder = self.index.embedder
         if embedder is None or not others:
             return ""
-        told, *rest = embedder.embed([word, *others])
-        cosine, best = max((float(vector @ told), other) for vector, other in zip(rest, others, strict=True))
+        vector, *rest = embedder.embed([word, *others])
+        cosine, best = max((float(one @ vector), other) for one, other in zip(rest, others, strict=True))
         return best if cosine >= SAME_WORD else ""
 
     def _is_told_by_another(self, card: Card) -> bool:
-        """Whether the card that says the same is there to be found."""
+        """Whether a visible card makes the same claim."""
         other = self.get(card.twin_of) if card.twin_of else None
         return other is not None and other.visible
 
     # --- the gate
 
     def gate(self, by_meaning: bool = True) -> ClaimGate:
-        """The gate of the embedder in use: the one that was fitted here with the guard there is now, else the one that
-        ships, else, as without an embedder, that of words alone."""
+        """The gate of the embedder in use: one fitted here with the current guard, else the one that ships, else that
+        of words alone, which is also used without an embedder."""
         embedder = self.index.embedder
         for name in (embedder.name, TEXT_ALONE) if by_meaning and embedder is not None else (TEXT_ALONE,):
             kept = self.rows.setting(GATE + name)
             own = msgspec.json.decode(kept, type=ClaimGate) if kept else None
-            gate = own if own is not None and own.guard == GUARD else shipped_gate(name)
-            if gate is not None:
+            if gate := own if own is not None and own.guard == GUARD else shipped_gate(name):
                 return gate
         raise TurnoutError("the gate of words alone does not ship with this installation: install Turnout again")
 
     def keep_gate(self, gate: ClaimGate) -> None:
-        """Use a gate from now on, in every process that shares the store."""
+        """Use this gate from now on, in every process that shares the store."""
         self.rows.keep(GATE + gate.embedder, msgspec.json.encode(gate).decode())
 
     # --- the index
 
     def _index(self, cards: Sequence[Card], stale: Iterable[str] = ()) -> None:
-        there = {document.id: document for card in cards if card.visible for document in documents_of(card)}
-        self.index.upsert(there.values())
-        self.index.delete({*stale, *(card.id for card in cards)} - there.keys())
+        documents = {document.id: document for card in cards if card.visible for document in documents_of(card)}
+        self.index.upsert(documents.values())
+        self.index.delete({*stale, *(card.id for card in cards)} - documents.keys())
         self.rows.set_indexed([(card.id, _encode(card)) for card in cards])
 
     def catch_up(self) -> int:
-        """Index what another process left undone; how many cards that were."""
+        """Index the cards that another process left unindexed; returns how many."""
         visible = self.rows.visible()
-        there: dict[str, set[str]] = {}
+        indexed: dict[str, set[str]] = {}
         for ident in self.index.ids():
-            there.setdefault(card_of(ident), set()).add(ident)
-        self.index.delete(ident for card in there.keys() - visible.keys() for ident in there[card])
-        behind = [ident for ident, indexed in visible.items() if not indexed or ident not in there.get(ident, ())]
+            indexed.setdefault(card_of(ident), set()).add(ident)
+        self.index.delete(ident for card in indexed.keys() - visible.keys() for ident in indexed[card])
+        behind = [ident for ident, done in visible.items() if not done or ident not in indexed.get(ident, ())]
         for at in range(0, len(behind), BATCH):
             batch = behind[at : at + BATCH]
-            stale = [ident for card in batch for ident in there.get(card, ())]
+            stale = [ident for card in batch for ident in indexed.get(card, ())]
             self._index([card for ident in batch if (card := self.get(ident))], stale)
         self.index.fill_vectors()
         return len(behind)
 
 
 def is_near(one: ClaimCandidate, gate: ClaimGate) -> bool:
-    """Whether a candidate is near enough to be shown as one."""
+    """Whether a candidate reaches the gate's floor."""
     return (one.coverage if gate.embedder == TEXT_ALONE else one.similarity or 0.0) >= gate.floor
 
 
 def open_library(runtime: Runtime) -> ClaimLibrary:
-    """The library of a runtime's store, with the embedder that is in use there; an empty one gets the cards that ship
-    with Turnout. Blocking."""
+    """The library of a runtime's store, with the embedder in use; an empty library gets the cards that ship with
+    Turnout. Blocking."""
     from turnout.models.remote import choose_embedder
 
     store = runtime.store
@@ -308,7 +304,7 @@ def open_library(runtime: Runtime) -> ClaimLibrary:
         raise TurnoutError("claims need a store: start with one, or name one with --db")
     embedder = choose_embedder(runtime.models.slots, runtime.models.client)
     file = Path(store.backend.where)
-    # One database holds both where it can; SQLite has one writer a file, and the log is written all the time.
+    # PostgreSQL holds both; SQLite has one writer for each file, and the log is written all the time.
     where = str(file.with_name(f"{file.stem}-claims.db")) if store.backend.name == "sqlite" else store.url
     library = ClaimLibrary(store.cards, open_index(where, "claims", embedder=embedder))
     library.catch_up()

@@ -1,8 +1,8 @@
-"""The polarity guard: whether a question contradicts the claim of a card. Text alone; similarity has no say.
+"""The polarity guard: whether a question contradicts the claim of a card, by text alone, whatever the similarity.
 
-Same topic, same type, same structure is not yet the same claim: a negated predicate, swapped roles, another number,
-date or name in the same place refuse an exact match. Silence on either side does not: "Did the flood happen?" matches
-the card that says more.
+Two claims of one topic, type and structure may still differ: a negated predicate, swapped roles, or another number,
+date or name in the same place rule out an exact match. What only one side mentions does not: "Did the flood happen?"
+matches a card that says more.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from .contradiction import Contradiction, ContradictionKind, is_short_for, stand
 from .reading import LONGEST, NOT, SIGNATURE, UNTRUE, ClaimReading, Word, known, read, same_key
 from .role import find_roles
 
-# Whole numbers between these that measure nothing are years.
+# Whole numbers in this range without a unit are years.
 YEARS: Final = (1000, 2100)
-# Fewer are one.
+# Sentences of a text of several.
 SEVERAL: Final = 2
-# A question that has so many more words than the claim says something else as well.
+# A question with this many times the claim's words says other things too.
 MORE: Final = 1.5
-# And it denies the claim only where it says so much of it.
+# Such a question contradicts the claim only if it has this share of its words.
 SPOKEN: Final = 0.5
-# What turns a word into its opposite.
+# Prefixes that make the opposite of a word.
 UN: Final = ("un", "in", "im", "il", "ir", "non", "dis")
-# Two texts that have so much in common, in one order, are copies of each other but for what was changed in them.
+# Two texts that share this much in the same order are edited copies of each other.
 COPY: Final = 0.6
-# And so much, that each word that only one of them has stands for one that only the other has.
+# With this share, each word that only one copy has replaces one that only the other has.
 CLOSE: Final = 0.75
-# So many words at most are put in the place of others; more are another way to say it.
+# At most so many words replace others; more are another wording.
 SWAPPED: Final = 3
-# Longer ones are not compared word by word.
+# Longer texts are not compared word by word.
 LONGEST_COPY: Final = 200
 
 
 def contradicts(asked: str, claim: str) -> Contradiction | None:
-    """What keeps a question, or a claim, from being the claim of a card; None if nothing does."""
+    """The first contradiction between a question, or a claim, and the claim of a card; None if there is none."""
     whole, card = read(asked), read(claim)
     question = whole if len(split(claim[:LONGEST])) >= SEVERAL else _part(asked, whole, card)
     brief = len(question.words) <= MORE * len(card.words)
     if not brief and len(question.keys & card.keys) < SPOKEN * len(card.keys):
-        # It says a lot, and of the claim too little to deny it.
+        # A long question with too little of the claim to deny it.
         return _number(question.numbers, card.numbers)
     found = (
         _number(question.numbers, card.numbers),
@@ -59,7 +59,7 @@ def contradicts(asked: str, claim: str) -> Contradiction | None:
 
 
 def _part(asked: str, whole: ClaimReading, card: ClaimReading) -> ClaimReading:
-    """Of a text of several sentences the one that has most of the claim: what else somebody says denies nothing."""
+    """The sentence that shares most with the claim: the other sentences of a text do not deny it."""
     sentences = split(SIGNATURE.sub("", asked[:LONGEST])) if len(whole.words) > len(card.words) else []
     if len(sentences) < SEVERAL:
         return whole
@@ -71,7 +71,7 @@ def _part(asked: str, whole: ClaimReading, card: ClaimReading) -> ClaimReading:
 
 
 def _kind(number: Number) -> str:
-    """Numbers of two kinds do not stand in one place."""
+    """What a number counts; numbers of different kinds do not contradict each other."""
     if number.unit.startswith((MONTH, DAY)):
         return number.unit[:3]
     is_year = not number.unit and not number.hedge and YEARS[0] <= number.value <= YEARS[1]
@@ -81,7 +81,7 @@ def _kind(number: Number) -> str:
 
 
 def _number(asked: Sequence[Number], held: Sequence[Number]) -> Contradiction | None:
-    """A number that the card does not have, while it has another of the kind that the question does not have."""
+    """A number that only the question has, while only the card has another one of its kind."""
     extra = [one for one in asked if not _has(held, one)]
     left = [one for one in held if not _has(asked, one)]
     for one in extra:
@@ -102,11 +102,11 @@ def _negation(question: ClaimReading, card: ClaimReading) -> Contradiction | Non
     for one, other in _matched(question, card):
         if one.denied != other.denied and one.sign != other.sign:
             return Contradiction("negation", _spell(one), _spell(other))
-    # Who says much more may deny something else.
+    # A much longer question may deny something else.
     brief = len(question.words) <= MORE * len(card.words)
     if brief and len(question.denials) % 2 != len(card.denials) % 2:
         less, more = (card, question) if question.denials else (question, card)
-        # What one side denies the other may put into a verb of its own: "refuses to", "banned".
+        # The other side may express the denial by a verb: "refuses to", "banned".
         verbs = (word for word in less.words if word.raw.lower() in lists("en").denial)
         if UNTRUE in more.denials or not any(not stands(verb, more) for verb in verbs):
             return Contradiction("negation", ", ".join(question.denials), ", ".join(card.denials))
@@ -129,13 +129,13 @@ def _opposite(question: ClaimReading, card: ClaimReading) -> Contradiction | Non
 
 
 def _is_un(one: str, other: str) -> bool:
-    """Whether one is the other with a "un-" before it."""
+    """Whether one word is the other with a prefix such as "un-"."""
     low, plain = one.lower(), other.lower()
     return any(low.startswith(un) and low[len(un) :] == plain for un in UN)
 
 
 def _matched(question: ClaimReading, card: ClaimReading) -> Iterator[tuple[Word, Word]]:
-    """Words of both, each pair that is one word; of a word that stands both ways on one side, none."""
+    """Pairs of the same word on both sides, except words that one side both denies and affirms."""
     for word in question.words:
         alike = [other for other in card.words if other.key == word.key]
         if alike and len({other.sign for other in alike}) == 1:
@@ -148,7 +148,7 @@ def _matched(question: ClaimReading, card: ClaimReading) -> Iterator[tuple[Word,
 
 
 def _name(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
-    """Another name in the same place: beside the same word."""
+    """Different names in the same place."""
     extra = [at for at, word in enumerate(question.words) if not stands(word, card)]
     left = [at for at, word in enumerate(card.words) if not stands(word, question)]
     for one in extra:
@@ -167,7 +167,7 @@ def _are_names(one: Word, other: Word) -> bool:
 def _is_one_place(
     question: ClaimReading, one: int, extra: Sequence[int], card: ClaimReading, other: int, left: Sequence[int]
 ) -> bool:
-    """Whether both names stand behind the same preposition, or beside the same word on one side."""
+    """Whether both names follow the same preposition, or stand next to the same word."""
     before = question.words[one].behind
     if before and before == card.words[other].behind and before in known().preposition:
         return True
@@ -187,7 +187,7 @@ def _is_one_place(
 
 
 def _copy(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
-    """Of two texts that are nearly the same, what was put in the place of a name, a number, or of nothing: a "not"."""
+    """In two nearly equal texts, a replaced name or number, swapped names, or an added or missing "not"."""
     one, other = question.line, card.line
     if not one or not other or max(len(one), len(other)) > LONGEST_COPY:
         return None
@@ -210,7 +210,7 @@ def _copy(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
         if is_short_for(said, held) or is_short_for(held, said):
             continue
         named = bool(marked.intersection(said) and marked.intersection(held))
-        # What also stands elsewhere was moved, not changed.
+        # A word that the other text has elsewhere was moved, not replaced.
         only = [key for key in said if key not in other], [key for key in held if key not in one]
         few = all(0 < len(keys) <= SWAPPED for keys in only) and not question.titled
         if named or few:
@@ -230,7 +230,7 @@ def _copy(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
 
 
 def _passes(key: str, one: Sequence[str], other: Sequence[str], names: set[str]) -> bool:
-    """Whether a name that stands elsewhere has passed another name and a word that is none."""
+    """Whether a moved name changed places with another name and with a word that is not a name."""
     here, there = one.index(key), other.index(key)
     before = set(one[:here]) & set(other[there + 1 :])
     behind = set(one[here + 1 :]) & set(other[:there])

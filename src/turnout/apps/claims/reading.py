@@ -1,6 +1,6 @@
-"""A question or a claim as the guard reads it: its words in order, which are names, which are denied, which numbers.
+"""A question or a claim as the guard reads it: its words in order, with names, denials and numbers marked.
 
-No grammar is parsed and no model asked. Time is linear in the length; what is longer than any question is cut off.
+No grammar is parsed and no model is asked. Time is linear in the length; text longer than any question is cut off.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from turnout.search.vocabulary import NOT_SO, SO, key_of, lists, strip_accents
 from turnout.text.fold import fold
 from turnout.text.words import Words, read_table
 
-# Characters that are read; a question has 2,000 at most.
+# Characters that are read; a question has at most 2,000.
 LONGEST: Final = 4000
-# Of the words in a title, so many have a capital; then a capital tells nothing.
+# The share of capitalized words in a title, where a capital does not show a name.
 TITLED: Final = 0.9
-# Words of a text of which that can be said.
+# A title has at least this many words.
 TITLED_WORDS: Final = 4
-# Letters by which two words are taken for one where the one begins the other: "Europe", "Europeans".
+# A word of at least this many letters counts as another that begins with it: "Europe", "Europeans".
 SHARED: Final = 4
 
 NOT: Final = "\N{NOT SIGN}"
 UNTRUE: Final = "untrue"
 
-# Who wrote it and when, behind what was pasted: "— Name (@name) May 2, 2017".
+# The author and date after a pasted text: "— Name (@name) May 2, 2017".
 SIGNATURE: Final = re.compile(r"\s*[—–-]{1,2}\s[^—\n]{1,80}\(@\w{1,30}\).{0,40}\s*\Z", re.DOTALL)
 _ABBREVIATION: Final = re.compile(r"\b(?:[A-Za-z]\.){2,}")
 _ADDRESS: Final = re.compile(r"https?://\S+|www\.\S+|pic\.twitter\.com/\S+|[@#](?=\w)")
-# What asks for assent at the end, and says nothing: ", right?", "Is that true?".
+# A tag at the end that only asks for confirmation: ", right?", "Is that true?".
 _TAG: Final = re.compile(
     r"(?:[,.;!?]|\s-)\s*(?:(?:is|was|isn't|wasn't) (?:that|this|it|he|she)"
     r"(?: (?:right|true|correct|so|legit|the case))?|right|correct|true|or not)\s*[?.!]*\s*\Z",
@@ -44,36 +44,37 @@ _TOKEN: Final = re.compile(r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>
 
 
 class Word(Struct, frozen=True):
-    """A word that carries something of a claim."""
+    """A content word of a claim."""
 
     key: str
+    """What it is compared by."""
     raw: str
     at: int
-    """Which of all words it is."""
+    """Its position among all words."""
     name: bool
-    """A capital says so."""
+    """It is capitalized."""
     first: bool
-    """It begins a sentence: its capital says nothing."""
+    """It begins a sentence, so that its capital does not show a name."""
     denied: bool
     sign: int
-    """Of two opposites, which one; a denial makes it the other."""
+    """Which of two opposites it is; a denial makes it the other."""
     beside: bool
-    """It says where, when or of whom, and not who did it to whom."""
+    """It says where, when or of whom, not who did what to whom."""
     behind: str
-    """The preposition it stands behind, if it does."""
+    """The preposition before it, if any."""
 
 
 class ClaimReading(Struct, frozen=True):
     words: tuple[Word, ...]
     numbers: tuple[Number, ...]
     denials: tuple[str, ...]
-    """What denies the claim itself, rather than something in a clause of its own."""
+    """The words that deny the claim itself, not only a subordinate clause."""
     line: tuple[str, ...]
-    """All that carries something, in order: words by their keys, numbers as they are written, NOT for what denies."""
+    """The content in order: words by their keys, numbers as written, NOT for a denial."""
     marked: frozenset[str]
-    """What in the line is a name, a number or a denial, or begins a sentence."""
+    """The names, numbers and denials of the line, and the words that begin a sentence."""
     by_at: tuple[int, ...]
-    """Where a `by` of a passive stands."""
+    """The positions of each `by` of a passive."""
     titled: bool
     asks: bool
 
@@ -89,28 +90,28 @@ def known() -> Words:
 
 @cache
 def _groups() -> dict[str, str]:
-    """More words that count as one, by the key of each."""
-    found = {}
+    """Further synonyms: the first stem of its group for each stem."""
+    first = {}
     for group in read_table("en", "claims")["same"]:
-        keys = [stem(word, "en") for word in group.split()]
-        found.update(dict.fromkeys(keys, keys[0]))
-    return found
+        stems = [stem(word, "en") for word in group.split()]
+        first.update(dict.fromkeys(stems, stems[0]))
+    return first
 
 
 @lru_cache(maxsize=16_384)
 def _key(word: str) -> tuple[str, int]:
-    """What a word is compared by, and which of two opposites it is. Words that count as one for citations do here."""
+    """What a word is compared by, and which of two opposites it is. Synonyms of the citation check count here too."""
     stemmed = stem(word, "en")
-    if told := _opposites().get(stemmed):
-        return told
+    if opposite := _opposites().get(stemmed):
+        return opposite
     key, sign = key_of(word, "en")
     return (key if key[0] == "=" or key in _heads() else _groups().get(stemmed, stemmed)), sign
 
 
 @cache
 def _opposites() -> dict[str, tuple[str, int]]:
-    """Opposites by their stems: "ban" as "banned". Short ones are other words too."""
-    found = {stem(word, "en"): told for word, told in lists("en").opposite.items() if len(word) >= SHARED}
+    """Opposites by their stems, so that "banned" counts as "ban"; short words are too ambiguous."""
+    found = {stem(word, "en"): opposite for word, opposite in lists("en").opposite.items() if len(word) >= SHARED}
     for pair in read_table("en", "claims")["opposite"]:
         for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
             found.update({stem(word, "en"): (f"={pair.split()[0]}", sign) for word in side.split()})
@@ -131,7 +132,7 @@ def same_key(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> ClaimReading:
-    """What a text says, in English. Of other languages only numbers and names are read."""
+    """The reading of an English text. In other languages only numbers and names are recognized."""
     return _Reader(text[:LONGEST]).read()
 
 
@@ -146,10 +147,9 @@ class _Reader:
         self.clause: list[int] = []
         self.asks = self.text.rstrip(" \"')”").endswith("?")
         self._tokenize()
-        self.quiet = self._quiet(self._joined())
-
-    def _joined(self) -> str:
-        return " ".join(self.low).replace(" n't", "n't")
+        joined = " ".join(self.low).replace(" n't", "n't")
+        self.is_untrue = joined.startswith(tuple(known().untrue))
+        self.quiet = self._quiet(joined)
 
     def _tokenize(self) -> None:
         clause, begins = 0, True
@@ -207,12 +207,12 @@ class _Reader:
         long = [
             raw for raw, low in zip(self.raw, self.low, strict=True) if low not in known().small and raw[0].isalpha()
         ]
-        # A statement may well be made of names.
+        # A statement may consist of names.
         share = TITLED if self.asks else 1.0
         return len(long) >= TITLED_WORDS and sum(raw[0].isupper() for raw in long) >= share * len(long)
 
     def _preposition(self, at: int) -> str:
-        """What stands before it, or before the name it is part of; articles aside."""
+        """The preposition before a word, or before the name it is part of; articles are skipped."""
         while at and (self.low[at - 1] in known().article or self.raw[at - 1][0].isupper()):
             at -= 1
         if at > 1 and self.low[at - 1] not in known().small and self.low[at - 2] in known().preposition:
@@ -221,7 +221,7 @@ class _Reader:
         return before if before in known().beside or before in known().preposition else ""
 
     def _is_passive(self, by: int) -> bool:
-        """Whether a form of "be" and a word that ends like a participle stand before a "by"."""
+        """Whether a form of "be" and a word with the ending of a participle stand before a "by"."""
         before = self.low[max(0, by - 8) : by]
         ends = any(
             low.endswith(("ed", "en", "wn", "ne", "ght", "ung", "rn", "pt", "lt", "ept", "old")) for low in before
@@ -229,13 +229,13 @@ class _Reader:
         return ends and (any(low in known().be for low in before) or self.asks)
 
     def _denials(self) -> tuple[set[int], list[str]]:
-        """Which words are denied, each the first behind what denies it; and the denials of the claim itself."""
+        """The positions of denied words, each the first after a negation; and the denials of the claim itself."""
         denied: set[int] = set()
-        denials: list[str] = []
-        if any(self._joined().startswith(phrase) for phrase in known().untrue):
-            denials.append(UNTRUE)
+        denials = [UNTRUE] if self.is_untrue else []
         known_words, skipped = known(), lists("en").no_negation
+        is_main = True
         for at, low in enumerate(self.low):
+            is_main = is_main and not (at and self.low[at - 1] in known_words.subordinate)
             if low not in known_words.negation or at in self.quiet:
                 continue
             after = self.low[at + 1] if at + 1 < len(self.low) else ""
@@ -245,20 +245,16 @@ class _Reader:
             head = next((place for place in behind if self.low[place] not in known_words.small), None)
             if head is not None:
                 denied.add(head)
-            if self.clause[at] == self._main(at):
+            if is_main:
                 denials.append(low)
         return denied, denials
 
-    def _main(self, at: int) -> int:
-        """The clause of the claim itself: the first, or one behind a stop."""
-        return self.clause[at] if not any(self.low[place] in known().subordinate for place in range(at)) else -1
-
-    def _quiet(self, text: str) -> set[int]:
-        """Negations that deny nothing: "Didn't it …?", "Is it not true that …?", ", isn't it?"."""
+    def _quiet(self, joined: str) -> set[int]:
+        """The positions of negations that deny nothing: "Didn't it …?", "Is it not true that …?", ", isn't it?"."""
         quiet: set[int] = set()
-        if any(text.startswith(phrase) for phrase in known().untrue):
+        if self.is_untrue:
             quiet.update(range(6))
-        if any(text.startswith(phrase) for phrase in known().untrue_not):
+        if joined.startswith(tuple(known().untrue_not)):
             quiet.update(range(5))
         for at, low in enumerate(self.low):
             begins = at <= 1 or self.clause[at - 1] != self.clause[max(0, at - 2)]

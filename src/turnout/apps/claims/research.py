@@ -1,8 +1,7 @@
-"""Searching for an audit: what is found is quoted to the source checker, who says what to search next, or that enough
-is known.
+"""The searches of an audit: the source checker sees what was found and names the next search, or none.
 
-A search costs time and money, so it ends as soon as one of these holds: the model asks for none, asks for one that was
-made, the last two found nothing new, or the most that the settings allow were made.
+Searches cost time and money, so they end when the model names none or repeats one, when the last two found nothing new,
+or at the limit of the settings.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from turnout.text.page import plain
 
 from .verify import ReadPage
 
-# FIRE and others find little after the fifth.
+# FIRE and other studies find little after the fifth.
 SEARCHES = 5
-# Results of one search that are shown, and pages of them that are read.
+# Results shown of one search, and how many of their pages are read.
 RESULTS, PAGES = 5, 2
 # Characters shown of a snippet and of a page.
 SNIPPET_CHARACTERS, PAGE_CHARACTERS = 500, 3000
@@ -46,21 +45,21 @@ Search = Callable[[str], Awaitable[Sequence[FoundPage]]]
 
 
 class Research:
-    """What was searched and found so far."""
+    """The searches of one audit and their results so far."""
 
     def __init__(self, search: Search | None, read: ReadPage | None, most: int = SEARCHES) -> None:
         self._search = search
         self._read = read
         self._most = most if search is not None else 0
-        self._dry = False
+        self._found_nothing = False
         """The last search found nothing new."""
         self.queries: list[str] = []
         self.found: dict[str, FoundPage] = {}
         self.ended = "no search is configured" if search is None else ""
-        """Why nothing more is searched."""
+        """Why there are no more searches."""
 
     async def go_on(self, query: str) -> bool:
-        """Make a search; whether it found something new."""
+        """Search; returns whether something new was found."""
         query = " ".join(query.split())[:400]
         if not query:
             self.ended = "enough is known"
@@ -73,15 +72,15 @@ class Research:
         self.queries.append(query)
         results = (await self._search(query))[:RESULTS]
         fresh = [one for one in results if one.url and one.url not in self.found]
-        if not fresh and self._dry:
+        if not fresh and self._found_nothing:
             self.ended = "the last two searches found nothing new"
-        self._dry = not fresh
+        self._found_nothing = not fresh
         read = await asyncio.gather(*(self._page(one) for one in fresh[:PAGES]))
         self.found |= {one.url: one for one in (*read, *fresh[PAGES:])}
         return bool(fresh)
 
     async def _page(self, found: FoundPage) -> FoundPage:
-        """The result with the beginning of its page, if that can be read."""
+        """The result with the beginning of its page, if the page can be read."""
         page = await self._read(found.url) if self._read is not None else None
         if page is None or not page.text:
             return found
@@ -89,7 +88,7 @@ class Research:
 
 
 class SearxngSearch:
-    """SearXNG's JSON."""
+    """Searches with SearXNG."""
 
     def __init__(self, client: Client, origin: Origin, path: str = "") -> None:
         self._client = client

@@ -1,7 +1,7 @@
-"""Who did it to whom: whether a question turns the roles of a claim round.
+"""Who did what to whom: whether a question swaps the roles of a claim.
 
-No grammar is parsed: words that both have are compared by their order, by the prepositions they stand behind, and by
-the "by" of a passive.
+No grammar is parsed: shared words are compared by their order, by the prepositions before them, and by the "by" of a
+passive.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Final
 from .contradiction import Contradiction, stands
 from .reading import ClaimReading, Word, known
 
-# Words behind "by" that name the one who did it: "by the late President Obama".
+# Words after "by" that may name the agent: "by the late President Obama".
 AGENT: Final = 5
-# The same for their words in any order.
+# Texts that share this much of their words have the same words in some order.
 SAME_WORDS: Final = 0.8
 
 
 def find_roles(question: ClaimReading, card: ClaimReading) -> Contradiction | None:
-    """Who did it to whom, turned round: two words that stand on the other side of a third, and of each other. One that
-    stands behind the "by" of a passive did it, wherever it stands."""
+    """Swapped roles: two words that changed sides of a third one. A word after the "by" of a passive is the agent
+    wherever it stands."""
     places = _places(question, card)
     same = len(places) >= SAME_WORDS * max(len(question.keys), len(card.keys))
     # A headline has a grammar of its own.
@@ -33,7 +33,7 @@ def find_roles(question: ClaimReading, card: ClaimReading) -> Contradiction | No
         for high in range(low + 2, len(shared)):
             c2, q2 = shared[high]
             four = (c1, c2, q1, q2)
-            # Two names that change places do so wherever they stand: "copied from the Gospel of Mark".
+            # Names count as swapped even after a preposition: "copied from the Gospel of Mark".
             beside = any(one.beside for one in four) and not (within and all(one.name or one.first for one in four))
             if not same and (beside or not (within or any(one.name for one in four))):
                 continue
@@ -51,7 +51,7 @@ def find_roles(question: ClaimReading, card: ClaimReading) -> Contradiction | No
 
 
 def _behind(card: ClaimReading, places: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Another word that both have stands behind the same preposition: "from the Moon", "from the Great Wall"."""
+    """A different shared word after the same preposition: "from the Moon", "from the Great Wall"."""
     for preposition in sorted(known().preposition - known().by):
         held = [word for word in card.words if word.behind == preposition]
         asked = [pair for pair in places if pair[1].behind == preposition]
@@ -61,7 +61,7 @@ def _behind(card: ClaimReading, places: Sequence[tuple[Word, Word]]) -> Contradi
 
 
 def _turned(question: ClaimReading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Of the same words, two in another order, neither behind a preposition: "Is a fruit a tomato?"."""
+    """Two of the same words in another order, neither after a preposition: "Is a fruit a tomato?"."""
     if question.by_at or question.titled:
         return None
     core = [(held, asked) for held, asked in shared if not held.behind and not asked.behind]
@@ -72,7 +72,7 @@ def _turned(question: ClaimReading, shared: Sequence[tuple[Word, Word]]) -> Cont
 
 
 def _replaced(question: ClaimReading, card: ClaimReading, shared: Sequence[tuple[Word, Word]]) -> Contradiction | None:
-    """Who does it in the card, it is done to in the question, and another does it: "Did the US surrender to Japan?"."""
+    """The card's agent is the object in the question, which has a new agent: "Did the US surrender to Japan?"."""
     if question.by_at or card.by_at or question.titled:
         return None
     for (c1, q1), (c2, q2) in pairwise(shared):
@@ -83,7 +83,7 @@ def _replaced(question: ClaimReading, card: ClaimReading, shared: Sequence[tuple
 
 
 def _places(question: ClaimReading, card: ClaimReading) -> list[tuple[Word, Word]]:
-    """The words that each side has once, in the card and in the question."""
+    """The words that each side has exactly once, as pairs of the card's and the question's."""
     found = []
     for word in card.words:
         twins = [other for other in question.words if other.key == word.key]

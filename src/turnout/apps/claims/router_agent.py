@@ -1,8 +1,8 @@
-"""The router agent: a model with three tools that says which response mode a question gets.
+"""The router agent: a model with three tools that decides which response mode a question gets.
 
-It may search, read cards and order an audit, six rounds at most, and must end with a structured verdict. What it calls
-decides nothing: only the verdict does, and the guards have the last word. Cards, turns and the question are data
-between fences. An audit that it orders is noted, and begun once, when its verdict has passed the guards.
+It may search, read cards and order an audit, in at most six rounds, and must end with a structured verdict. Only the
+verdict decides, not the tools it called, and the guards have the last word. Cards, turns and the question are data
+between fences. An audit that it orders starts once, after its verdict has passed the guards.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from turnout.text.json import UNREADABLE
 
 from .card import Card, read_type
 from .library import ClaimCandidate, ClaimLibrary
-from .verdict import VERDICT_SCHEMA, AgentVerdict, ClaimChoice, guard, read_verdict
+from .local import ClaimChoice
+from .verdict import VERDICT_SCHEMA, AgentVerdict, guard, read_verdict
 
 # The specification's numbers.
 TEMPERATURE, TOKENS, ROUNDS, TURNS = 0.1, 4000, 6, 5
-# Calls of one reply that are run; a model that asks for more gets an error for the rest.
+# Tool calls of one reply that are run; the others get an error.
 MOST_CALLS = 8
 # Characters of a turn and of a card's long answer that the agent reads.
 TURN_CHARACTERS, DEEP_CHARACTERS = 500, 4_000
-# What a call leaves of the layer's time for reading the reply.
-HASTE = 0.9
+# The share of the layer's time that model calls may take; the rest is for the guards.
+TIME_SHARE = 0.9
 
 SYSTEM = """\
 You route questions over a library of audited claim cards. Decide which response a question gets:
@@ -86,20 +87,20 @@ TOOLS = (
 
 
 class AgentQuestion(Struct, frozen=True):
-    """What the agent is asked about."""
+    """The question for the agent, with its context."""
 
     text: str
-    """As it stands alone."""
+    """Reworded so that it stands alone."""
     turns: tuple[Turn, ...] = ()
     shown: tuple[str, ...] = ()
-    """Ids of the cards that this session has seen, the last one last."""
+    """Ids of the cards shown in this session, the last one last."""
     session: str = ""
     is_alternative: bool = False
     """It proposes another explanation of what was said."""
 
 
 class RouterAgent(Layer):
-    """Judges one question, on one account."""
+    """Judges one question at the cost of one account."""
 
     def __init__(
         self,
@@ -117,18 +118,17 @@ class RouterAgent(Layer):
         self.account = account
         self.seconds = seconds
         self.choice: ClaimChoice | None = None
-        """What it came to, once it has."""
+        """The choice, once it is made."""
         self.refused: Refused | None = None
-        """The budget did not cover it: then the question is not decided, but refused."""
+        """Set if the budget did not cover the agent: the question is then refused, not decided."""
         self.seen: dict[str, ClaimCandidate] = {}
-        """Every candidate that a search of its found."""
+        """The candidates of its searches."""
         self.ordered: NewClaimArguments | None = None
-        self.rounds = 0
 
     async def __call__(self, reading: Reading) -> Verdict | Fault:
-        evidence = (self.slot.id, 0.0)  # the account pays for each call itself
+        evidence = (self.slot.id, 0.0)  # each call is booked on the account
         loop = asyncio.get_running_loop()
-        self._until = loop.time() + HASTE * self.seconds
+        self._until = loop.time() + TIME_SHARE * self.seconds
         try:
             verdict = await self._converse()
         except TimedOut as error:
@@ -148,7 +148,7 @@ class RouterAgent(Layer):
             self.library,
             self.asked.shown,
             is_alternative=self.asked.is_alternative,
-            takes_demo=False,  # a real model is asked here
+            takes_demo=False,  # the agent is a real model
         )
         more = tuple(one for one in self.seen.values() if one.card.id not in {two.card.id for two in choice.candidates})
         choice = replace(choice, candidates=(*choice.candidates, *more))
@@ -161,7 +161,6 @@ class RouterAgent(Layer):
     async def _converse(self) -> AgentVerdict:
         messages = [says("system", SYSTEM), says("user", await asyncio.to_thread(self._opening))]
         for _ in range(ROUNDS):
-            self.rounds += 1
             reply = await self._complete(messages, tools=TOOLS)
             if not reply.calls:
                 try:
@@ -169,11 +168,11 @@ class RouterAgent(Layer):
                 except UNREADABLE:
                     messages.append(says("assistant", reply.text or "(nothing)"))
                     break
-            words = (MessagePart(text=reply.text),) if reply.text else ()
-            messages.append(Message("assistant", (*words, *reply.calls)))
+            text = (MessagePart(text=reply.text),) if reply.text else ()
+            messages.append(Message("assistant", (*text, *reply.calls)))
             results = await asyncio.gather(*(self._run(call, at) for at, call in enumerate(reply.calls)))
             messages.append(Message("tool", tuple(results)))
-        # It only talks, or calls on and on: once more, with nothing to call and a form to fill in.
+        # It gave no verdict, or kept calling tools: ask once more, without tools and with a schema.
         messages.append(says("user", AGAIN))
         return read_verdict((await self._complete(messages, schema=VERDICT_SCHEMA)).text)
 
@@ -193,20 +192,23 @@ class RouterAgent(Layer):
         )
 
     def _opening(self) -> str:
-        """What there is to know before the first search."""
+        """The first message: the cards shown, the conversation and the question."""
         cards = [card for ident in self.asked.shown[-TURNS:] if (card := self.library.get(ident))]
         shown = "\n".join(f"- {card.id}: {card.claim_text} ({card.claim_type_category})" for card in cards)
-        said = "\n".join(
+        turns = "\n".join(
             f"{turn.role}: {' '.join(turn.text.split())[:TURN_CHARACTERS]}" for turn in self.asked.turns[-TURNS:]
         )
-        told = f"Cards shown in this session, the last one last:\n{fenced(shown or 'none')}\n\n"
-        told += f"What was said before:\n{fenced(said or 'nothing')}\n\n"
-        return f"{told}The question:\n{fenced(self.asked.text)}"
+        parts = {
+            "Cards shown in this session, the last one last": shown or "none",
+            "What was said before": turns or "nothing",
+            "The question": self.asked.text,
+        }
+        return "\n\n".join(f"{title}:\n{fenced(text)}" for title, text in parts.items())
 
     # --- tools
 
     async def _run(self, call: MessagePart, at: int) -> MessagePart:
-        """The result of a call; one that cannot be run is told so, and the conversation goes on."""
+        """The result of a tool call; one that cannot be run gets an error, and the conversation continues."""
         if at >= MOST_CALLS:
             found: object = {"error": f"at most {MOST_CALLS} calls at once: this one was not run"}
         else:
@@ -229,13 +231,13 @@ class RouterAgent(Layer):
         if name == GENERATE:
             ordered = msgspec.json.decode(arguments, type=NewClaimArguments)
             self.ordered = self.ordered or ordered
-            # Followed under the session's name; the audit itself begins when the verdict has passed the guards.
+            # The audit starts when the verdict has passed the guards; its events are those of the session.
             return {"status": "ordered", "session_id": self.asked.session, "next": "state your verdict"}
         return {"error": f"no tool {name[:80]!r}: there are {', '.join(tool.name for tool in TOOLS)}"}
 
 
 def tell_candidate(one: ClaimCandidate) -> dict[str, object]:
-    """A candidate as the search tool returns it and the log keeps it."""
+    """A candidate as the search tool returns it and as the log keeps it."""
     card = one.card
     return {
         "id": card.id,
@@ -249,9 +251,7 @@ def tell_candidate(one: ClaimCandidate) -> dict[str, object]:
 
 
 def tell_card(card: Card) -> dict[str, object]:
-    """A card as the agent reads it: without how it was made."""
-    told: dict[str, object] = msgspec.to_builtins(card)
-    for left_out in ("agent_audit", "extra"):
-        told.pop(left_out, None)
-    told["deep_answer"] = card.deep_answer[:DEEP_CHARACTERS]
-    return told
+    """A card as the agent reads it: without the agents' outputs and other fields of an import."""
+    shown = replace(card, agent_audit=(), extra={}, deep_answer=card.deep_answer[:DEEP_CHARACTERS])
+    fields: dict[str, object] = msgspec.to_builtins(shown)
+    return fields

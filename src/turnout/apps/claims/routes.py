@@ -1,4 +1,4 @@
-"""What of the application others can reach: its rows of the route table."""
+"""The HTTP and WebSocket routes of the application."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from turnout.apps.app import SOCKET, Answer, Call, Route, answer
-from turnout.apps.event import EventBody, write_events
-from turnout.core.aside import aside
+from turnout.apps.request import invalid, read_body, stream_events, wants_events
 from turnout.core.errors import Refused, StoreError, StoreUnavailable, UnknownDecision
 from turnout.core.query import Turn
-from turnout.models.wire.format import UNREADABLE, check_text, told
+from turnout.models.wire.format import check_text
 
 from .answer import ClaimAnswer
 from .card import Card, ClaimType, ClaimVerdict, read_type
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
 
 # The specification's limit of the conversation before a question.
 MOST_TURNS = 50
-# Cards that are listed or found at once, at most and without being told otherwise.
-MOST, USUAL = 200, 50
-FOUND_USUAL = 5
+# Cards in one list or search: the most, and the default of each.
+MOST, USUAL, FOUND_USUAL = 200, 50, 5
 # Characters of a search.
 LONGEST_SEARCH = 2_000
+# Of a card in a list.
+_LISTED = ("id", "claim_text", "claim_type_category", "verdict", "short_answer", "confidence_level", "category_tags")
 _SESSION = re.compile(r"[A-Za-z0-9_.:-]{1,128}\Z")
 
 Name = Annotated[str, Meta(max_length=200)]
@@ -52,7 +52,7 @@ class ChatAsk(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     question: str
     conversation_history: tuple[ChatTurn, ...] = ()
-    """What was said before it, oldest first; 50 messages at most."""
+    """The conversation before it, oldest first; 50 messages at most."""
     session_id: str | None = None
     """Chosen by the client, so that it can listen before it asks: letters, digits and `_.:-`, 128 at most."""
     stream: bool = False
@@ -65,7 +65,7 @@ class ClaimFeedback(Struct, forbid_unknown_fields=True, omit_defaults=True):
     decision_id: Name
     right: bool
     should_be: ClaimMode | None = None
-    """The mode it should have been, where it was not right."""
+    """The mode it should have been, if it was wrong."""
     card_id: Name = ""
     """The card that would have been right."""
     note: Annotated[str, Meta(max_length=2000)] = ""
@@ -81,7 +81,7 @@ class UnknownCard(Refused):
 
 
 class ClaimRoutes:
-    """Shows one application."""
+    """The routes of one application."""
 
     def __init__(self, app: ClaimsApp) -> None:
         self.app = app
@@ -101,37 +101,28 @@ class ClaimRoutes:
         """Ask: the card that answers, a synthesis of cards, or a new audit."""
         from .app import ClaimQuestion
 
-        try:
-            body: ChatAsk = await aside(len(call.body), _ask.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
-        if len(body.conversation_history) > MOST_TURNS:
-            said = f"conversation_history: {len(body.conversation_history)} messages, at most {MOST_TURNS} are taken"
-            raise Refused(422, "invalid_request_error", f"{said}; send the last ones")
+        body = await read_body(call, _ask)
+        if (count := len(body.conversation_history)) > MOST_TURNS:
+            raise invalid(f"conversation_history: {count} messages, at most {MOST_TURNS} are taken; send the last ones")
         turns = tuple(Turn(turn.role, turn.content) for turn in body.conversation_history)
         check_text((Turn("user", body.question), *turns), 422)
         session = "" if body.session_id is None else _session(body.session_id)
         events = self.app.ask(ClaimQuestion(body.question.strip(), turns, session), call.caller)
-        if body.stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            return Answer(200, headers, EventBody(write_events(events, await anext(events)), events))
+        if wants_events(call, body.stream):
+            return await stream_events(events)
         try:
             async with aclosing(events):
                 last = [event async for event in events][-1]
         except StoreUnavailable:
             raise Refused(503, "not_available", "the cards cannot be read just now: try again") from None
         assert isinstance(last, ClaimAnswer)  # noqa: S101 - asking ends with one
-        form = {name: value for name, value in msgspec.to_builtins(last).items() if name != "event"}
-        return answer(form)
+        return answer({name: value for name, value in msgspec.to_builtins(last).items() if name != "event"})
 
     async def feedback(self, call: Call) -> Answer:
         """Say whether a question got the right claim, or what it should have got."""
-        try:
-            body: ClaimFeedback = await aside(len(call.body), _feedback.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
+        body = await read_body(call, _feedback)
         if body.right and (body.should_be or body.card_id):
-            raise Refused(422, "invalid_request_error", "right: what was right needs no should_be and no card_id")
+            raise invalid("right: what was right needs no should_be and no card_id")
         records = call.store.records(call.caller.tenant)
         note = " ".join(part for part in (f"card {body.card_id}" if body.card_id else "", body.note) if part)
 
@@ -149,10 +140,10 @@ class ClaimRoutes:
         except UnknownDecision as error:
             raise Refused(404, "not_found_error", str(error)) from None
         except StoreError as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
+            raise invalid(str(error)) from None
 
     async def _library(self, call: Call) -> ClaimLibrary:
-        """What of the library the caller may see."""
+        """The library as the caller may see it."""
         call.check_profile(PROFILE)
         return (await self.app.library()).of(call.caller.tenant)
 
@@ -168,7 +159,8 @@ class ClaimRoutes:
 
         cards = await asyncio.to_thread(look)
         following = cards[-1].id if len(cards) == limit else None
-        return answer({"claims": [_line(card) for card in cards], "next": following})
+        rows = [{name: getattr(card, name) for name in (*_LISTED, "demo", "created_at")} for card in cards]
+        return answer({"claims": rows, "next": following})
 
     async def card(self, call: Call) -> Answer:
         """One card, with its sources and how it was audited."""
@@ -179,12 +171,12 @@ class ClaimRoutes:
         return answer(card)
 
     async def hide(self, call: Call) -> Answer:
-        """Hide a card: it answers no question any more."""
+        """Hide a card: it no longer answers questions."""
         await self._moderate(call, lambda library, ident: library.set_visible(ident, False))
         return answer({"id": call.params["id"], "visible": False})
 
     async def unhide(self, call: Call) -> Answer:
-        """Let a card that was hidden answer questions again."""
+        """Let a hidden card answer questions again."""
         await self._moderate(call, lambda library, ident: library.set_visible(ident, True))
         return answer({"id": call.params["id"], "visible": True})
 
@@ -197,8 +189,8 @@ class ClaimRoutes:
         return answer({"id": call.params["id"], "deleted": True})
 
     async def _moderate(self, call: Call, change: Callable[[ClaimLibrary, str], bool]) -> None:
-        """Change a card of the caller's own tenant. One that is for all is the operator's: its key has the scope
-        `admin`, and a server without keys has one user."""
+        """Change a card of the caller's tenant. A card for all tenants needs the scope `admin`, except on a server
+        without keys, which has one user."""
         call.check_profile(PROFILE)
         library, ident, caller = await self.app.library(), call.params["id"], call.caller
         card = await asyncio.to_thread(library.get, ident)
@@ -214,8 +206,7 @@ class ClaimRoutes:
         library, options = await self._library(call), call.options
         text = options.get("q", "").strip()
         if not 0 < len(text) <= LONGEST_SEARCH:
-            said = f"q: {len(text):,} characters; say what to look for, in 1 to {LONGEST_SEARCH:,}: ?q=flood"
-            raise Refused(422, "invalid_request_error", said)
+            raise invalid(f"q: {len(text):,} characters; say what to look for, in 1 to {LONGEST_SEARCH:,}: ?q=flood")
         kind, limit = _type(options.get("type")), _limit(options, FOUND_USUAL)
         found = await asyncio.to_thread(library.search, text, limit=limit, claim_type=kind)
         return answer({"candidates": [tell_candidate(one) for one in found]})
@@ -232,44 +223,29 @@ class ClaimRoutes:
         return Answer(200, [], pieces())
 
 
-def _line(card: Card) -> dict[str, object]:
-    """A card in a list."""
-    return {
-        "id": card.id,
-        "claim_text": card.claim_text,
-        "claim_type_category": card.claim_type_category,
-        "verdict": card.verdict,
-        "short_answer": card.short_answer,
-        "confidence_level": card.confidence_level,
-        "category_tags": card.category_tags,
-        "demo": card.demo,
-        "created_at": card.created_at,
-    }
+def _session(name: str) -> str:
+    if _SESSION.match(name):
+        return name
+    allowed = "1 to 128 letters, digits and _ . : - are taken"
+    raise invalid(f"session_id {name[:40]!r}: {allowed}; leave it out to be given one")
 
 
-def _session(said: str) -> str:
-    if _SESSION.match(said):
-        return said
-    shown = f"session_id {said[:40]!r}: 1 to 128 letters, digits and _ . : - are taken; leave it out to be given one"
-    raise Refused(422, "invalid_request_error", shown)
-
-
-def _type(said: str | None) -> ClaimType | None:
-    found = read_type(said) if said else None
-    if said and found is None:
-        raise Refused(422, "invalid_request_error", f"type {said[:40]!r}: one of {', '.join(ClaimType)}")
+def _type(name: str | None) -> ClaimType | None:
+    found = read_type(name) if name else None
+    if name and found is None:
+        raise invalid(f"type {name[:40]!r}: one of {', '.join(ClaimType)}")
     return found
 
 
-def _verdict(said: str | None) -> ClaimVerdict | None:
-    found = next((one for one in ClaimVerdict if said and one.lower() == said.lower()), None)
-    if said and found is None:
-        raise Refused(422, "invalid_request_error", f"verdict {said[:40]!r}: one of {', '.join(ClaimVerdict)}")
+def _verdict(name: str | None) -> ClaimVerdict | None:
+    found = next((one for one in ClaimVerdict if name and one.lower() == name.lower()), None)
+    if name and found is None:
+        raise invalid(f"verdict {name[:40]!r}: one of {', '.join(ClaimVerdict)}")
     return found
 
 
 def _limit(options: Mapping[str, str], usual: int) -> int:
-    said = options.get("limit", str(usual))
-    if said.isascii() and said.isdigit() and 1 <= int(said) <= MOST:
-        return int(said)
-    raise Refused(422, "invalid_request_error", f"limit {said[:20]!r}: a number from 1 to {MOST}")
+    text = options.get("limit", str(usual))
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= MOST:
+        return int(text)
+    raise invalid(f"limit {text[:20]!r}: a number from 1 to {MOST}")

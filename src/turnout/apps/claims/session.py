@@ -1,6 +1,7 @@
-"""Which cards a session has seen: what "which is more likely?" is about.
+"""The cards shown in a session, which a question such as "Which is more likely?" refers to.
 
-Remembered here, and found again in the log by any process; where a client keeps no session, its own questions tell.
+They are cached here, and any process finds them in the log. Without a session, the client's earlier questions show
+them.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from turnout.store import Store
 from .library import ClaimLibrary
 from .local import decide_locally
 
-# Cards that are remembered of a session: as many turns as the router agent reads, and two each.
+# Cards remembered of a session: two for each turn that the router agent reads.
 REMEMBERED = 10
-# Sessions that are remembered here; others are read from the log.
+# Sessions cached here; others are read from the log.
 SESSIONS = 10_000
-# Questions of a session, and of a client without one, that are looked up.
+# Questions looked up of a session, and of a client without one.
 LOOKED_UP, GUESSED = 5, 3
 
 
 class ShownCards:
-    """For all sessions of one process."""
+    """The cards shown in all sessions of a process."""
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
         self._shown: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
 
     def add(self, tenant: str, session: str, cards: Iterable[str]) -> None:
-        """What a session has just seen."""
+        """Note the cards a session was just shown."""
         key, new = (tenant, session), tuple(cards)
         before = [card for card in self._shown.pop(key, ()) if card not in new]
         self._shown[key] = (*before, *new)[-REMEMBERED:]
@@ -57,7 +58,7 @@ class ShownCards:
             for one in islice(records.decisions(session=session), LOOKED_UP):
                 outcome = records.outcome(one.id)
                 cards = outcome.extra.get("claim_cards_referenced") if outcome is not None else None
-                # Where text is not kept, neither are they.
+                # A log that keeps no texts has none.
                 found[:0] = [card for card in cards or () if isinstance(card, str)]
         except StoreError:
             return ()

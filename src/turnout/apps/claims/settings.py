@@ -1,4 +1,4 @@
-"""The table `[claims.audit]` of the user's settings: where an audit may look.
+"""The table `[claims.audit]` of the user's settings: where an audit may search and which pages it may fetch.
 
 Without it an audit searches nothing and fetches nothing, and its sources stay unverified.
 """
@@ -6,7 +6,7 @@ Without it an audit searches nothing and fetches nothing, and its sources stay u
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -34,53 +34,38 @@ class AuditSettings(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     private: bool = False
     """Its host may resolve to a private address."""
     public_web: bool = False
-    """Pages that sources name may be fetched, to verify them."""
+    """Pages named as sources may be fetched, to verify them."""
     searches: Annotated[int, Meta(ge=0, le=20)] = SEARCHES
-    """The most that one audit makes."""
+    """The most searches of one audit."""
 
 
-def read_audit_settings(config: str | os.PathLike[str] | None = None) -> AuditSettings:
-    """What the settings say; raises ConfigError with every mistake."""
-    return _read(_document(config))
-
-
-def _document(config: str | os.PathLike[str] | None) -> Document:
-    file = settings_file(config)
-    return read(file) if file is not None else Document({}, {}, "")
-
-
-def _read(document: Document) -> AuditSettings:
+def read_audit_settings(document: Document) -> AuditSettings:
+    """The table in a settings file; raises ConfigError with every mistake."""
     claims = document.tree.get("claims", {})
-    table = claims.get("audit", {}) if isinstance(claims, dict) else {}
-    found: list[Found] = list(conform(table, inspect.type_info(AuditSettings), WHERE))
-    others = claims if isinstance(claims, dict) else {}
-    found += [
+    tables = claims if isinstance(claims, dict) else {}
+    table = tables.get("audit", {})
+    mistakes: list[Found] = list(conform(table, inspect.type_info(AuditSettings), WHERE))
+    mistakes += [
         (("claims", name), f"no such table{suggest(name, WHERE[1:])}")
-        for name, table in others.items()
-        if name != WHERE[1] and isinstance(table, dict)
+        for name, other in tables.items()
+        if name != WHERE[1] and isinstance(other, dict)
     ]
-    if found:
-        raise ConfigError([document.problem(path, said) for path, said in found])
+    if mistakes:
+        raise ConfigError([document.problem(path, message) for path, message in mistakes])
     return msgspec.convert(table, AuditSettings)
 
 
-class Reach:
-    """Where an audit may look, opened. Used inside one running event loop."""
+class Reach(NamedTuple):
+    """The search and the page reader of an audit, opened. Used inside one running event loop."""
 
-    def __init__(
-        self,
-        search: Search | None = None,
-        read: PageReader | None = None,
-        searches: int = SEARCHES,
-        client: Client | None = None,
-    ) -> None:
-        self.search = search
-        self.read = read
-        self.searches = searches
-        self._client = client
+    search: Search | None = None
+    read: PageReader | None = None
+    searches: int = SEARCHES
+    client: Client | None = None
+    """What `search` is asked with."""
 
     async def close(self) -> None:
-        for one in (self._client, self.read):
+        for one in (self.client, self.read):
             if one is not None:
                 await one.close()
 
@@ -91,9 +76,10 @@ def open_reach(
     transport: Transport | None = None,
     public: Transport | None = None,
 ) -> Reach:
-    """What `[claims.audit]` allows; raises ConfigError."""
-    document = _document(config)
-    settings, proxy = _read(document), read_proxy(document)
+    """Open what `[claims.audit]` allows; raises ConfigError."""
+    file = settings_file(config)
+    document = read(file) if file is not None else Document({}, {}, "")
+    settings, proxy = read_audit_settings(document), read_proxy(document)
     reader = PageReader(PublicWeb(public, proxy)) if settings.public_web else None
     if not settings.search:
         return Reach(None, reader, settings.searches)

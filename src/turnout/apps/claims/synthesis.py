@@ -1,8 +1,8 @@
 """A contextual answer: what existing cards say together, each sentence with the number of the card it is from.
 
-It is no audit and is never shown as one. A model writes it where one is configured; every citation is checked against
-the card it names, and what a card does not bear out loses the citation and is marked. Without a model, or where nothing
-a model wrote is borne out, the cards' own sentences are the answer.
+It is not an audit and is never shown as one. A model writes it if one is configured. Every citation is checked against
+its card; a sentence that the card does not support loses the citation and is marked. Without a model, or if no
+sentence is supported, the cards' own sentences are the answer.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from .card import Card
 SLOT = "main"
 # Two or three paragraphs.
 WRITTEN_TOKENS = 700
-# Of the ten seconds that a contextual answer has.
+# Of the ten seconds a contextual answer may take.
 WRITE_S = 7.0
-# Sentences of each card's short answer in an answer without a model, and of one that is to be simple.
+# Sentences taken from each card's short answer without a model; the second if one card is to be put simply.
 EXCERPT, SIMPLE = 3, 2
-# Characters of a card that a model reads: a short answer of 150 words, and what it rests on.
+# Characters of a card that a model reads: a short answer of 150 words and its grounds.
 CARD_CHARACTERS = 6_000
 SYSTEM = (
     "Answer the question from the numbered claim cards, and from nothing else. Each card stands between two lines that "
@@ -44,7 +44,7 @@ class SourceCard(Struct, frozen=True):
     """A card that an answer is from."""
 
     number: int
-    """As it is cited."""
+    """By which it is cited."""
     id: str
     claim_text: str
     verdict: str
@@ -58,27 +58,34 @@ class Synthesis(Struct, frozen=True):
     synthesized_response: str
     source_cards: tuple[SourceCard, ...] = ()
     audited: bool = False
-    """Never: it is made of audits and is none."""
+    """Always false: it is made of audits but is not one."""
     needs_clarification: bool = False
-    """The user is asked what is meant."""
+    """It asks the user which claim is meant."""
     unsupported: int = 0
     """Sentences whose citations were all dropped."""
     model: str = ""
-    """Who wrote it; empty: the cards' own words."""
+    """The model that wrote it; empty: the cards' own words."""
 
 
-UNCLEAR = Synthesis(
-    "What do you mean? No claim was shown before this question, so there is nothing that it could be about. Name the "
-    "claim, or ask about it first.",
-    needs_clarification=True,
-)
+ASKED_BACK = {
+    "unclear": Synthesis(
+        "What do you mean? No claim was shown before this question, so there is nothing that it could be about. Name "
+        "the claim, or ask about it first.",
+        needs_clarification=True,
+    ),
+    "greeting": Synthesis(
+        "This chat checks claims. Ask about something people claim, for example: Do humans use only ten percent of "
+        "their brains? You get the card that answers it, or a new audit.",
+        needs_clarification=True,
+    ),
+}
+"""What is answered instead of an audit, by the reason."""
 
 
 async def synthesize(
     question: str, cards: Sequence[Card], signals: frozenset[str], account: Account, models: Models
 ) -> Synthesis:
-    """An answer from these cards. `signals` are what the profile found in the question: `clarification`, `comparison`,
-    `relation`."""
+    """An answer from these cards. `signals`: what the profile found in the question, such as `comparison`."""
     sections = [tell(card) for card in cards]
     slot = models.slots.find(SLOT)
     if slot is not None and models.has(SLOT):
@@ -93,7 +100,7 @@ async def synthesize(
                 max_tokens=WRITTEN_TOKENS,
                 total_s=WRITE_S,
             )
-        except (NoAnswer, Refused):  # it did not answer, or the budget does not cover it: the cards can still speak
+        except (NoAnswer, Refused):  # no answer, or not within the budget: the cards' own sentences remain
             pass
         else:
             written = _checked(reply.text, sections, cards, reply.model)

@@ -1,6 +1,6 @@
-"""Twins: two cards that say the same. They are linked, so that one claim has one card that is found.
+"""Twins: two cards that make the same claim. They are linked, so that a search finds one card for a claim.
 
-Invariant: what contradicts, or asks another kind of question, is never a twin, however alike it reads.
+Invariant: a card that contradicts another, or is of another type, is never its twin, however alike they read.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from .card import Card, asks_alike
 from .polarity import contradicts
 from .reading import read
 
-# Cosine of claims that say the same in nearly the same words. Of Snopes' 10,381 claims 15 pairs that are not the same
-# words reach it, of which a third say something else: those differ in a name or a number, which the guard sees.
+# Cosine of the same claim in nearly the same words. Of Snopes' 10,381 claims 15 pairs in different words reach it; a
+# third of these are different claims, but differ in a name or a number, which the guard sees.
 ALIKE: Final = 0.9
-# Words that two such claims share at least, of all that either has.
+# The share of all their words that two such claims have in common.
 SHARED: Final = 0.6
 
 
 def is_twin(one: Card, other: Card, similarity: float | None) -> bool:
-    """Whether two cards say the same; `similarity` is the cosine of their claims, if there is one."""
+    """Whether two cards make the same claim; `similarity` is the cosine of their claims, if known."""
     if not asks_alike(one.claim_type_category, other.claim_type_category):
         return False
     mine, theirs = read(one.claim_text), read(other.claim_text)

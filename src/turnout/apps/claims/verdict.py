@@ -1,8 +1,8 @@
-"""What the router agent must end with, and the guards that its verdict passes before anything comes of it.
+"""The verdict of the router agent, and the guards that it must pass.
 
-An exact match stands only if the card is there, asks the same kind of question, is as near as the gate wants and says
-the same; contextual stands only on cards that are there. Otherwise the question is a new claim, and it is said why.
-Guards do no less for a model's verdict than the local decision does for its own.
+An exact match stands only if the card exists, asks the same kind of question, is as near as the gate requires and says
+the same; contextual needs cards that exist. Otherwise the question is a new claim, with the reason. The guards check a
+model's verdict as strictly as the local decision checks its own.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from turnout.apps.converse import json_object
 from turnout.core.verdict import Reason
 
 from .card import Card, ClaimType, asks_alike, read_type
 from .kind import type_of
 from .library import ClaimCandidate, ClaimLibrary
-from .local import ClaimDecision, ClaimMode, decide_locally, find_doubt
+from .local import ClaimChoice, ClaimMode, decide_locally, find_doubt
 from .match import compare
 from .wording import bare, contradiction
 
-# Cards that a synthesis rests on at most: as many as a reader compares.
+# The most cards a synthesis rests on: as many as a reader compares.
 MOST_CARDS = 6
-# Characters of a reasoning that are kept.
+# Characters kept of the agent's reasoning.
 REASONING = 600
 
 VERDICT_SCHEMA: dict[str, Any] = {
@@ -43,7 +44,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 
 
 class AgentVerdict(Struct, frozen=True):
-    """What the agent says a question is."""
+    """What the agent answers."""
 
     mode: ClaimMode
     confidence: Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -52,45 +53,20 @@ class AgentVerdict(Struct, frozen=True):
     claim_type: str = ""
 
 
-class ClaimChoice(Struct, frozen=True):
-    """What a question gets, after all guards."""
-
-    mode: ClaimMode
-    confidence: float
-    reasons: tuple[Reason, ...]
-    """Never empty."""
-    cards: tuple[str, ...] = ()
-    claim_type: ClaimType | None = None
-    candidates: tuple[ClaimCandidate, ...] = ()
-    is_unclear: bool = False
-    """It points to something that was never shown: the user is asked what is meant."""
-    claim_text: str = ""
-    """What is to be audited, where an agent said so; empty: the question."""
-    context: str = ""
-
-
 DEMO_ALONE = Reason("guard.demo", "the card was made by the demonstration model, and a real one is here: a new claim")
 _verdict = msgspec.json.Decoder(AgentVerdict)
 
 
 def read_verdict(text: str) -> AgentVerdict:
-    """The verdict in a reply; raises what `UNREADABLE` names for anything else."""
-    return _verdict.decode(text[text.find("{") : text.rfind("}") + 1])
+    """The verdict in a reply; raises an error of `UNREADABLE` for anything else."""
+    return _verdict.decode(json_object(text))
 
 
-def from_local(decision: ClaimDecision, library: ClaimLibrary, *, takes_demo: bool = True) -> ClaimChoice:
-    """What the local layers chose, in the same form. Blocking."""
-    code = "cards.unclear" if decision.unclear else f"cards.{decision.mode}"
-    reasons = tuple(Reason(code, text) for text in decision.reasons if text.strip())
-    reasons = reasons or (Reason(code, "the local decision gave no reason"),)
-    sure = max(0.0, min(1.0, decision.confidence))
-    choice = ClaimChoice(decision.mode, sure, reasons, decision.cards, decision.claim_type, decision.candidates)
-    # What is asked back is about cards, even if there are none.
-    if decision.unclear:
-        return replace(choice, mode="contextual", cards=(), is_unclear=True)
+def without_demo(choice: ClaimChoice, library: ClaimLibrary, takes_demo: bool) -> ClaimChoice:
+    """The choice without cards that may not be shown; a new claim if none of its cards is left. Blocking."""
     cards = tuple(ident for ident in choice.cards if find_card(ident, library, takes_demo))
     if choice.cards and not cards:
-        return replace(choice, mode="novel_claim", cards=(), reasons=(*reasons, DEMO_ALONE))
+        return replace(choice, mode="novel_claim", cards=(), reasons=(*choice.reasons, DEMO_ALONE))
     return replace(choice, cards=cards)
 
 
@@ -103,10 +79,10 @@ def guard(
     is_alternative: bool = False,
     takes_demo: bool = True,
 ) -> ClaimChoice:
-    """What the agent's verdict comes to. `is_alternative`: the question proposes another explanation of what was said.
-    `takes_demo`: cards of the demonstration model will do. Blocking."""
-    said = " ".join(verdict.reasoning.split())[:REASONING]
-    first = Reason("agent.answer", said or f"the agent says {verdict.mode}, without a reason")
+    """The choice that the agent's verdict allows. `is_alternative`: the question proposes another explanation of what
+    was said. `takes_demo`: cards of the demonstration model may be shown. Blocking."""
+    reasoning = " ".join(verdict.reasoning.split())[:REASONING]
+    first = Reason("agent.answer", reasoning or f"the agent says {verdict.mode}, without a reason")
     kind = read_type(verdict.claim_type) or type_of(question)[0]
     found = tuple(library.search(question))
     choice = ClaimChoice("novel_claim", verdict.confidence, (first,), (), kind, found)
@@ -138,14 +114,16 @@ def _why_not_exact(
     found: Sequence[ClaimCandidate],
     library: ClaimLibrary,
 ) -> Reason | None:
-    """Why the first of these cards is not the question's."""
+    """Why the first of the `known` cards does not answer the question; None if it does."""
     if not known:
         return Reason("guard.no_card", "the card that the agent names does not exist: a new claim")
     card = known[0]
     if not asks_alike(card.claim_type_category, kind):
-        said = f"the card asks a {card.claim_type_category} question, this one is {kind}: a new claim"
-        return Reason("guard.type", said)
-    if card.id in _matched_locally(question, library):
+        text = f"the card asks a {card.claim_type_category} question, this one is {kind}: a new claim"
+        return Reason("guard.type", text)
+    # A question that repeats a wording of the card means it, whatever the gate says.
+    locally = decide_locally(question, library)
+    if locally.mode == "exact_match" and card.id in locally.cards:
         return None
     question = bare(question)
     candidate = next((one for one in found if one.card.id == card.id), None)
@@ -155,8 +133,8 @@ def _why_not_exact(
     gate = library.gate(features.similarity is not None)
     if not gate.admits(features):
         near, needs = gate.score(features), gate.threshold
-        said = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
-        return Reason("guard.similarity", said)
+        text = f"the card is {near:.2f} near, and an exact match needs {needs:.2f}: a new claim"
+        return Reason("guard.similarity", text)
     against = contradiction(question, card)
     if against is not None:
         return Reason(f"guard.polarity.{against.kind}", f"the card says something else ({against}): a new claim")
@@ -165,14 +143,8 @@ def _why_not_exact(
     return None
 
 
-def _matched_locally(question: str, library: ClaimLibrary) -> tuple[str, ...]:
-    """The card that the words alone would give: a question that repeats one of its wordings means it."""
-    found = decide_locally(question, library)
-    return found.cards if found.mode == "exact_match" else ()
-
-
 def find_card(ident: str, library: ClaimLibrary, takes_demo: bool) -> Card | None:
-    """A card that may be shown; of twins the first."""
+    """The card if it may be shown; of twins, the first."""
     card = library.get(ident)
     if card is not None and card.twin_of:
         card = library.get(card.twin_of)

@@ -1,8 +1,8 @@
-"""Whether a source is what it is said to be: its page is fetched, and its quotation looked for in it.
+"""Verifies sources: fetches the page of each and looks for its quotation.
 
-An address is unverified until it was fetched, a quotation until it was found: word for word, after folding of spaces
-and quotation marks and nothing else. A word that was altered, left out or cut short makes it another quotation. Pages
-are read as `public web` alone allows: nothing private is reached, whatever a model or a page says.
+An address is verified when it was fetched, a quotation when it was found word for word; only spaces and quotation marks
+are folded, so an altered, missing or cut word leaves it unverified. Pages are fetched through the public web only:
+nothing private is reached, whatever a model or a page says.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from turnout.text.page import read_html
 
 from .card import CardSource
 
-# Characters that must be there for a quotation to say something: "E = mc²" has seven.
+# Letters and digits of the shortest quotation that is checked.
 SHORTEST = 6
-# Of one page: a slow server holds up one source, not the audit.
+# For one page: a slow server holds up one source, not the audit.
 PAGE_S = 20.0
-# Pages that are remembered between the search and the check of what was quoted.
+# Pages cached between the search and the check of quotations.
 REMEMBERED = 64
-# Pages that are read at the same time for one audit.
+# Pages fetched at the same time.
 AT_ONCE = 4
 
 _MARKS = dict.fromkeys(map(ord, "“”„‟«»″‶〝〞＂"), '"') | dict.fromkeys(map(ord, "‘’‚‛′‵`´＇‹›"), "'")
-# Soft hyphens and what has no width: the reader of a page does not see them.
+# Soft hyphens and zero-width characters, which the reader of a page does not see.
 _UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"), None)
 _FOLD = _MARKS | _UNSEEN
 
@@ -45,38 +45,37 @@ def fold_quote(text: str) -> str:
 
 
 def occurs(quote: str, text: str) -> bool:
-    """Whether a text has a quotation, word for word. Both as `fold_quote` gives them; a quotation may stand in marks
-    of its own."""
+    """Whether a text has a quotation word for word. Both are folded; the quotation may have its own quotation marks."""
     if len(quote) > 1 and quote[0] == quote[-1] and quote[0] in "\"'":
         quote = quote[1:-1].strip()
     if sum(map(str.isalnum, quote)) < SHORTEST:
         return False
     at = text.find(quote)
     while at >= 0:
-        if not _joins(text, at) and not _joins(text, at + len(quote)):
+        if not _splits_word(text, at) and not _splits_word(text, at + len(quote)):
             return True
         at = text.find(quote, at + 1)
     return False
 
 
-def _joins(text: str, at: int) -> bool:
-    """Whether a place is inside a word: what begins or ends there has cut one."""
+def _splits_word(text: str, at: int) -> bool:
+    """Whether this position is inside a word."""
     return 0 < at < len(text) and _is_of_word(text[at - 1]) and _is_of_word(text[at])
 
 
 def _is_of_word(character: str) -> bool:
-    # Scripts without spaces have no place where a word ends.
+    # Scripts without spaces have no word boundaries.
     return character.isalnum() and character < "\u3040"
 
 
 class PageText(NamedTuple):
-    """What a page says."""
+    """The text of a page."""
 
     url: str
     text: str
-    """Its article; blank if it has none that can be read."""
+    """Its article; blank if none was recognized."""
     folded: tuple[str, ...] = ()
-    """Everything that may be quoted: the article, and the whole page."""
+    """The article and the whole page, folded, to find quotations in."""
 
     def has(self, quote: str) -> bool:
         folded = fold_quote(quote)
@@ -84,11 +83,11 @@ class PageText(NamedTuple):
 
 
 ReadPage = Callable[[str], Awaitable["PageText | None"]]
-"""A page that could be read; None if it could not."""
+"""Reads a page; None if it could not be read."""
 
 
 def page_text(page: Page) -> PageText | None:
-    """What a fetched page says; None if its server says that there is none."""
+    """The text of a fetched page; None if its server returned an error."""
     if not 200 <= page.status < 300:
         return None
     article = readable_text(page)
@@ -101,7 +100,7 @@ def page_text(page: Page) -> PageText | None:
 
 
 class PageReader:
-    """Reads pages of the public web, each once for a while."""
+    """Reads pages of the public web and caches the last ones."""
 
     def __init__(self, public: PublicWeb) -> None:
         self._public = public
@@ -112,7 +111,7 @@ class PageReader:
         if found := self._pages.get(url):
             return found
         async with self._turns:
-            if found := self._pages.get(url):  # read meanwhile, for another quotation
+            if found := self._pages.get(url):  # read meanwhile for another source
                 return found
             try:
                 page = await self._public.get(url, Deadline.after(PAGE_S))
@@ -130,7 +129,7 @@ class PageReader:
 
 
 async def verify(sources: Sequence[CardSource], read: ReadPage | None) -> list[CardSource]:
-    """The sources with what could be verified of each; without a reader, nothing is."""
+    """The sources with their statuses; without a reader, unchanged."""
     if read is None:
         return list(sources)
     return list(await asyncio.gather(*(_verify(source, read) for source in sources)))
@@ -142,6 +141,6 @@ async def _verify(source: CardSource, read: ReadPage) -> CardSource:
     page = await read(source.url)
     if page is None:
         return replace(source, url_status="failed", quote_status="unverified")
-    # In a thread: a page may be long, and a model may quote at length.
+    # In a thread: pages and quotations may be long.
     found = bool(source.quote_text) and await asyncio.to_thread(page.has, source.quote_text)
     return replace(source, url_status="verified", quote_status="verified" if found else "unverified")

@@ -1,10 +1,9 @@
-"""The wordings of a card: its claim and the other ways to ask it that it carries, in any language.
+"""The wordings of a card: its claim and its questions, in any language.
 
-A question that says what one of them says, in words that the card has, asks for the card. Of English the guard is asked
-as well. Of other languages no grammar is known at all, so there the words must stand in the order of a wording, and be
-denied as often.
+A question that repeats a wording, in words that the card has, asks for the card. In English the polarity guard must
+agree. In other languages the words must have the order of the wording and as many denials.
 
-Invariant: a word that no wording of the card has makes it another question.
+Invariant: a word that no wording of the card has makes it a different question.
 """
 
 from __future__ import annotations
@@ -25,55 +24,28 @@ from .polarity import MORE, contradicts
 from .reading import NOT, ClaimReading, Word, known, read, same_key
 
 ENGLISH: Final = "en"
-# Of the words of a wording, so many stand in a question that repeats it: it may leave out one of four. With two thirds
-# "Was Matthew written before Mark?" passes for "Did the writer of Matthew borrow from Mark?".
+# The share of a wording's words in a question that repeats it: one of four may be missing. With two thirds "Was Matthew
+# written before Mark?" passes for "Did the writer of Matthew borrow from Mark?".
 REPEATED: Final = 0.75
 
-# The same in languages of which the order of the words is all that is known; it must be the same.
+# The same for other languages, where the words must also be in order.
 IN_ORDER: Final = 0.66
-# Words of a question that may mean the same as others of the card, and wordings in which those are looked for.
+# Unknown words of a question that may be synonyms of the card's, and wordings in which those are looked for.
 RESPELLED: Final = 2
 RESPELLED_FROM: Final = 3
-# What says nothing where a wording is repeated word for word.
+# Words that do not count when a wording is repeated word for word.
 PLAIN: Final = frozenset(("a", "an", "the", "really", "actually", "truly"))
 
-# What people say around a claim: who told them, and whether that is so. Only so much of either end is looked at.
+# Phrases around a claim: who told it, and whether it is true. They are looked for in this many characters at each end.
 EDGE: Final = 120
-_INTERJECTION: Final = re.compile(
-    r"\A(?:(?:so|ok|okay|hey|hi|well|um|wait|and|but|no way|hmm|lol|wow|seriously|honestly|please)\b"
-    r"[\s,.!…:-]{1,5}){1,4}",
-    re.IGNORECASE,
-)
-_OPENING: Final = re.compile(
-    r"\A(?:(?:i|we)(?:'ve|'d| have| had)?(?: (?:just|once|always|often|recently|also|keep|kept)){0,3} "
-    r"(?:heard|hear|hearing|read|reading|saw|was told|were told|learned|learnt|was taught|were taught|wonder"
-    r"|was wondering)"
-    r"(?: (?:somewhere|once|online|at school|in school|on tv|on the internet|people say|someone say)){0,2}"
-    r"|(?:my|our|a|some) [\w' ]{1,30}? (?:says?|said|claims?|claimed|insists?|told (?:me|us)|tells (?:me|us)|swears?)"
-    r"|(?:people|everyone|everybody|they|some|many|somebody|someone)(?: (?:always|often|all|keep|keeps)){0,2} "
-    r"(?:say|says|said|saying|claim|claims|tell me|tells me|told me|told us|tell us)"
-    r"|(?:is|was) it (?:really |actually |in fact |indeed )?(?:true|right|correct|a fact|the case|so)(?= that )"
-    r"|(?:isn't|is not|wasn't) it (?:true|a fact|the case)"
-    r"|true or false|fact or myth|quick question|fact check|tell me|can you tell me|do you know)"
-    r"(?: that| if| whether)?[\s,.:;…-]{1,5}",
-    re.IGNORECASE,
-)
-# A letter that stands for something; initials do not.
+# A letter that names something, such as a vitamin; initials do not.
 _LETTER: Final = re.compile(r"\b[B-HJ-Z]\b(?![.'])")
-# An apostrophe that many leave out.
+# Contractions without their apostrophe.
 _SLOPPY: Final = re.compile(r"\b(is|are|was|were|do|does|did|has|have|had|would|could|should|ca)nt\b", re.IGNORECASE)
-_ENDING: Final = re.compile(
-    r"(?:[,.;!?…]{1,5}|\s-{1,2}|\s)\s?(?:"
-    r"(?:is|was|are|isn't|wasn't|aren't|does|do|did) (?:that|this|it|they|he|she)(?: (?:really|actually))?"
-    r" (?:right|true|correct|so|legit|real|a fact|the case|hold up|hold true|a myth|accurate)"
-    r"|(?:is there )?(?:any truth|anything) to (?:it|that|this)|true or (?:false|not)|fact or (?:myth|fiction)"
-    r"|right|correct|true|yes or no|or (?:not|what|no))\s?[?.!…]{0,5}\s?\Z",
-    re.IGNORECASE,
-)
 
 
 def wordings(card: Card) -> Iterator[tuple[str, str]]:
-    """What a card says or asks, each with its language; its claim first."""
+    """The language and the text of each wording of a card, its claim first."""
     yield card.lang, card.claim_text
     for lang, texts in card.questions.items():
         for text in texts:
@@ -81,24 +53,55 @@ def wordings(card: Card) -> Iterator[tuple[str, str]]:
 
 
 def language_of(question: str) -> str:
-    """The language of a question. One that begins like an English one is, and one too short to tell is read as such."""
+    """The language of a question; English if it begins with an English auxiliary or is too short to tell."""
     first = question.replace("’", "'").lower().split()
     return ENGLISH if first and first[0] in known().asks else guess(question) or ENGLISH
 
 
 def bare(question: str) -> str:
-    """A question without what stands around it: who told it, and whether that is so."""
+    """A question without phrases around its claim: who told it, and whether it is true."""
     text = _SLOPPY.sub(r"\1n't", " ".join(question.replace("’", "'").split()))
-    for edge in (_INTERJECTION, _OPENING, _INTERJECTION):
+    interjection, opening, ending = _edges()
+    for edge in (interjection, opening, interjection):
         text = edge.sub("", text[:EDGE]) + text[EDGE:]
-    asks = f"{text[:-EDGE]}{_ENDING.sub('', text[-EDGE:])}"
+    asks = f"{text[:-EDGE]}{ending.sub('', text[-EDGE:])}"
     text = text if asks == text else f"{asks.rstrip(' ,.;?!…')}?"
     return text if any(map(str.isalnum, text)) else question
 
 
+@cache
+def _edges() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Interjections and openings before a claim, and the ending after it."""
+    heard = rf"(?: {_any_of('often')}){{0,3}} {_any_of('heard')}(?: {_any_of('heard_where')}){{0,2}}"
+    say = rf"(?: {_any_of('people_often')}){{0,2}} {_any_of('people_say')}"
+    opening = (
+        rf"(?:i|we)(?:'ve|'d| have| had)?{heard}",
+        rf"(?:my|our|a|some) [\w' ]{{1,30}}? {_any_of('somebody_says')}",
+        rf"{_any_of('people')}{say}",
+        rf"(?:is|was) it (?:{_any_of('indeed')} )?{_any_of('so')}(?= that )",
+        _any_of("opening"),
+    )
+    ending = (
+        rf"{_any_of('tag_verb')} {_any_of('tag_subject')}(?: (?:really|actually))? {_any_of('tag')}",
+        r"(?:is there )?(?:any truth|anything) to (?:it|that|this)",
+        _any_of("ending"),
+    )
+    return (
+        re.compile(rf"\A(?:{_any_of('interjection')}\b[\s,.!…:-]{{1,5}}){{1,4}}", re.IGNORECASE),
+        re.compile(rf"\A(?:{'|'.join(opening)})(?: that| if| whether)?[\s,.:;…-]{{1,5}}", re.IGNORECASE),
+        re.compile(rf"(?:[,.;!?…]{{1,5}}|\s-{{1,2}}|\s)\s?(?:{'|'.join(ending)})\s?[?.!…]{{0,5}}\s?\Z", re.IGNORECASE),
+    )
+
+
+def _any_of(name: str) -> str:
+    """A pattern for any phrase of a list, trying longer ones first."""
+    phrases = sorted(getattr(known(), name), key=lambda phrase: (-len(phrase), phrase))
+    return f"(?:{'|'.join(map(re.escape, phrases))})"
+
+
 def nearest(question: str, card: Card) -> str:
-    """The English wording that shares most with a question, and of several that do one that it does not deny; the
-    claim, if there is no other."""
+    """The English wording that shares most with a question, if possible one that it does not contradict; the claim, if
+    there is no other."""
     if not card.questions.get(ENGLISH):
         return card.claim_text
     ranked = _rank(question, card)
@@ -107,13 +110,12 @@ def nearest(question: str, card: Card) -> str:
 
 
 def contradiction(question: str, card: Card) -> Contradiction | None:
-    """What keeps a question that is only near from being a card's: what denies its claim, or the wording that is
-    nearest."""
+    """How a question contradicts a card's claim or its nearest wording, if it does."""
     return contradicts(question, card.claim_text) or contradicts(question, nearest(question, card))
 
 
 def repeats(question: str, card: Card, lang: str) -> str:
-    """The wording of a card that a question repeats; empty if it repeats none."""
+    """The wording of a card that a question repeats; empty if there is none."""
     if lang != ENGLISH:
         return _repeats_words(question, card, lang)
     asked = read(question)
@@ -125,7 +127,7 @@ def repeats(question: str, card: Card, lang: str) -> str:
     kind = type_of(question)[0]
     denied = 0.0
     for share, text in ranked:
-        # What denies a wording denies those that are less like it, whether or not that can be seen there.
+        # A question that contradicts a wording also contradicts less similar ones, though it may not show there.
         if share < denied:
             return ""
         if returned(question, text) < REPEATED:
@@ -139,29 +141,28 @@ def repeats(question: str, card: Card, lang: str) -> str:
 
 
 def _plain(text: str) -> list[str]:
-    """A text word for word, but for articles and what only asks."""
+    """The words of a text without articles and the like."""
     return [word for word in read_words(text) if word not in PLAIN]
 
 
 def _denies_as_often(found: Contradiction, asked: ClaimReading, held: ClaimReading) -> bool:
-    """Whether both deny, another word each: "do not believe anything comes after it", "believe nothing comes"."""
+    """Whether both have as many denials, of other words: "do not believe anything comes", "believe nothing comes"."""
     return found.kind == "negation" and asked.line.count(NOT) == held.line.count(NOT) > 0
 
 
 def _renames(found: Contradiction | None, asked: ClaimReading, text: str) -> bool:
-    """Whether a name stands in the place of a name. A word of the card's own in the place of another is a way to say
-    it."""
+    """Whether a name replaces a name. Another word of the card in place of one is only another wording."""
     return found is not None and _has_name(asked, found.said) and _has_name(read(text), found.held)
 
 
-def _has_name(reading: ClaimReading, said: str) -> bool:
-    told = said.split()
-    return any(word.name and (word.raw in told or word.key in told) for word in reading.words)
+def _has_name(reading: ClaimReading, phrase: str) -> bool:
+    words = phrase.split()
+    return any(word.name and (word.raw in words or word.key in words) for word in reading.words)
 
 
 def _says_as_much(question: str, text: str) -> bool:
-    """Whether a question says what a wording does, as far as words and their order tell: no name is left out,
-    and what stands behind neither "in" nor "of" stands in the same order, unless one is a passive."""
+    """Whether a question says what a wording says, by its words and their order: no name is missing, and words after
+    neither "in" nor "of" are in the same order, unless one of the two is a passive."""
     asked, held = read(question), read(text)
     if stance(question) != stance(text) or _order(question) != _order(text):
         return False
@@ -176,19 +177,19 @@ def _says_as_much(question: str, text: str) -> bool:
 
 
 def _key_in(key: str, words: Sequence[Word]) -> str:
-    """What a word is called among others."""
+    """The key of the same word among others; empty if there is none."""
     return next((word.key for word in words if same_key(key, word.key)), "")
 
 
 def stance(text: str) -> tuple[bool, bool]:
-    """Whether it is about what somebody says, means or believes; and whether about what should be. Both are other
-    claims than what is so."""
+    """Whether a text is about what somebody says, means or believes, and whether it is about what should be. Both are
+    different claims from what is so."""
     words = read_words(text)
     return any(word in known().attributes for word in words), any(word in known().demands for word in words)
 
 
 def _order(text: str) -> frozenset[str]:
-    """What a claim says of before and after, more and less: small words that turn it round."""
+    """Small words that reverse a claim, such as "before" and "after", "more" and "less"."""
     return known().turns.intersection(read_words(text))
 
 
@@ -202,20 +203,20 @@ def unknown_words(question: str, card: Card) -> list[str]:
 
 
 def known_share(question: str, card: Card) -> float:
-    """How many words of a question stand in any English wording of a card, 0 to 1."""
+    """The share of a question's words that any English wording of a card has, 0 to 1."""
     unknown = len(unknown_words(question, card))
     return max(0.0, 1 - unknown / (len(read(question).words) or 1))
 
 
 def is_brief(question: str, card: Card) -> bool:
-    """Whether a question says no more than a claim does: then each of its words is part of what is asked. A longer
-    text tells other things, too, whatever it claims."""
+    """Whether a question is about as long as the claim, so that each of its words matters. A longer text says other
+    things too."""
     return len(read(question).words) <= MORE * len(read(nearest(question, card)).words)
 
 
 def respell(question: str, card: Card, alike: Callable[[str, Sequence[str]], str]) -> str:
-    """A question with the card's own words in the place of those that mean the same; as it is where one means
-    something else. `alike` tells which of several words, if any, means the same as another."""
+    """A question with synonyms replaced by the card's words; unchanged if one of its words has none. `alike` returns
+    the synonym of a word among others, or an empty string."""
     unknown = unknown_words(question, card)
     asked = read(question)
     if not 0 < len(unknown) <= RESPELLED or any(word.raw in unknown and word.name for word in asked.words):
@@ -230,13 +231,13 @@ def respell(question: str, card: Card, alike: Callable[[str, Sequence[str]], str
 
 
 def returned(question: str, text: str) -> float:
-    """How many words of a wording stand in a question, 0 to 1."""
+    """The share of a wording's words that a question has, 0 to 1."""
     asked, held = read(question).keys, read(text).keys
     return _both(asked, held) / (len(held) or 1)
 
 
 def _rank(question: str, card: Card) -> list[tuple[float, str]]:
-    """The English wordings by how much they share with a question; of those that are alike the claim first."""
+    """The English wordings by how much they share with a question; among equals the claim comes first."""
     asked = read(question).keys
     texts = [text for lang, text in wordings(card) if lang == ENGLISH] or [card.claim_text]
     shares = [2 * _both(asked, held) / (len(asked) + len(held) or 1) for held in (read(text).keys for text in texts)]
@@ -248,7 +249,7 @@ def _both(asked: frozenset[str], held: frozenset[str]) -> int:
 
 
 def _denies_claim(question: str, card: Card) -> bool:
-    """Whether it has another number than the claim, or the opposite of one of its words, whatever the wording."""
+    """Whether a question has another number than the claim, or the opposite of one of its words."""
     found = contradicts(question, card.claim_text)
     return found is not None and found.kind in ("number", "opposite")
 
@@ -257,7 +258,7 @@ def _denies_claim(question: str, card: Card) -> bool:
 
 
 def _repeats_words(question: str, card: Card, lang: str) -> str:
-    texts = [text for told, text in wordings(card) if told == lang]
+    texts = [text for text_lang, text in wordings(card) if text_lang == lang]
     if lang not in _read_in() or not texts:
         return ""
     asked, denied = _line(question, lang)
@@ -280,7 +281,7 @@ def _read_in() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _line(text: str, lang: str) -> tuple[tuple[str, ...], int]:
-    """The stems that carry something, in order, and how many of them deny."""
+    """The stems of the content words, in order, and the number of denials."""
     lists = Words(lang, "claims")
     small = (stop_words(lang) - lists.kept) | lists.filler
     words = [word for word in read_words(text) if word not in small]

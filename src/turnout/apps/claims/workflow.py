@@ -1,7 +1,7 @@
-"""The workflow of an audit, in a thread of its own: each step in its turn, told and stored, and the card at the end.
+"""The workflow of an audit, in a thread of its own: it runs and stores each step, emits its events, publishes the card.
 
-It may be run again from its beginning by any process: what was stored is not made again, what was told is not told
-again, and the card is made of stored results alone.
+Any process may run it again from the beginning: stored steps are not repeated, stored events are not emitted again,
+and the card is made only of stored results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import concurrent.futures
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -48,56 +48,56 @@ if TYPE_CHECKING:
 
 PROFILE, ROUTE = "claims", "novel_claim"
 CARD = "card"
-# How soon a database that is away is tried again.
+# How soon an unavailable database is tried again.
 AGAIN_S = 1.0
-# How long a close waits for the threads of audits: they end with the step they are in, which was cancelled.
+# How long `close` waits for the threads of audits: they end with their current step, which was cancelled.
 IDLE_S = 5.0
 
 
 class AuditWorkflow:
-    """What a step is made with. Its steps run in the event loop that it was made in."""
+    """Runs audits. Their steps run in the event loop in which this was created."""
 
     def __init__(self, runtime: Runtime, store: Store, cards: KeepsCards, feed: Feed, reach: Reach) -> None:
         self.durable: Workflows
         self.callers: dict[str, Caller] = {}
-        """Who pays: those who asked here. A budget is one object, so that no burst can overspend."""
+        """The callers that started audits here, by key, so that all their audits share one budget object."""
         self._runtime = runtime
-        self._store = store
-        self._cards = cards
-        self._feed = feed
-        self._reach = reach
+        self.store = store
+        self.cards = cards
+        self.feed = feed
+        self.reach = reach
         self._loop = asyncio.get_running_loop()
         self._running: set[concurrent.futures.Future[Any]] = set()
         self._closing = False
         self._runs, self._idle = 0, threading.Condition()
-        """Audits that run in a thread of this process."""
+        """How many audits run in threads of this process."""
 
     def open(self) -> None:
         """Blocking."""
-        self.durable = open_workflows(self._store, self._run)
+        self.durable = open_workflows(self.store, self._run)
 
     def close(self) -> None:
-        """Blocking. What a thread did after its database was closed would count as a mistake of its audit's."""
+        """Wait for the threads before the database is closed, or their errors would fail their audits. Blocking."""
         with self._idle:
             self._idle.wait_for(lambda: self._runs == 0, IDLE_S)
         self.durable.close()
 
     def stop(self) -> None:
-        """Let every audit end where it is, to go on elsewhere or later."""
+        """Interrupt every audit; it continues in another process or later."""
         self._closing = True
         for future in list(self._running):
             future.cancel()
 
     def begin(self, order: AuditOrder) -> None:
         self.durable.start(order.pipeline_id, msgspec.to_builtins(order))
-        with contextlib.suppress(StoreUnavailable):  # the audit tells it itself, as soon as it can
-            self._feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
+        with contextlib.suppress(StoreUnavailable):  # the audit emits it too, as soon as it can
+            self.feed.append(order.tenant, order.session_id, _started(order), f"{order.pipeline_id} started")
 
-    def _run(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _run(self, order: dict[str, Any]) -> dict[str, Any]:
         with self._idle:
             self._runs += 1
         try:
-            return self._audit(msgspec.convert(told, AuditOrder))
+            return self._audit(msgspec.convert(order, AuditOrder))
         finally:
             with self._idle:
                 self._runs -= 1
@@ -105,12 +105,12 @@ class AuditWorkflow:
 
     def _audit(self, order: AuditOrder) -> dict[str, Any]:
         done: list[StepResult] = []
-        self._tell(order, _started(order), "started")
+        self._emit(order, _started(order), "started")
         for step in STEPS:
             if step in AGENTS:
-                self._tell(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
-            made = self.durable.step(step, partial(self._make, step, order, tuple(done)))
-            result = msgspec.convert(made, StepResult)
+                self._emit(order, AgentStarted(pipeline_id=order.pipeline_id, agent=step), f"{step} started")
+            stored = self.durable.step(step, partial(self._make, step, order, tuple(done)))
+            result = msgspec.convert(stored, StepResult)
             if result.failed:
                 return self._fail(order, done, step, result.failed)
             done.append(result)
@@ -122,36 +122,46 @@ class AuditWorkflow:
                     model=result.model,
                     said=sum_up(result),
                 )
-                self._tell(order, event, f"{step} completed")
+                self._emit(order, event, f"{step} completed")
         failed = self.durable.step(CARD, lambda: self._publish(order, done))["failed"]
         if failed:
             return self._fail(order, done, "publisher", failed)
         return self._finish(order, done)
 
     def _make(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        return self._in_loop(self._step(step, order, done))
+        """The result of a step, made in the event loop."""
+        if self._is_stopping:
+            raise Stopped
+        future = asyncio.run_coroutine_threadsafe(self._step(step, order, done), self._loop)
+        self._running.add(future)
+        found = contain(future.result)
+        self._running.discard(future)
+        if self._is_stopping:
+            raise Stopped
+        result = StepResult("", failed=f"a mistake of ours: {found.detail}") if isinstance(found, Fault) else found
+        stored: dict[str, Any] = msgspec.to_builtins(result)
+        return stored
 
-    async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
-        """Have an agent answer on the account of who asked."""
+    async def _step(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> StepResult:
+        """Make a step at the cost of the caller who asked for the audit."""
         models = self._runtime.models
-        auditor = Auditor(models, self._reach.search, self._reach.read, self._reach.searches)
+        auditor = Auditor(models, self.reach.search, self.reach.read, self.reach.searches)
         caller = await self._payer(order)
         if caller is None:
-            failed = f"the key {order.key_id} that asked for this audit is no longer valid"
-            return dict(msgspec.to_builtins(StepResult(step, failed=failed)))
+            return StepResult(step, failed=f"the key {order.key_id} that asked for this audit is no longer valid")
         self.callers[order.key_id] = caller
-        # The log has one row for the question, and money is booked step by step: a process that dies owes nothing.
+        # The question has one row in the log; costs are booked step by step, so a process that dies owes nothing.
         with Ledger(None, models.slots).open(await self.decide(order), caller) as account:
             result = await auditor.run(step, order, done, account)
         if account.spent_usd:
-            self._store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
-        return dict(msgspec.to_builtins(replace(result, spent_usd=account.spent_usd)))
+            self.store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
+        return replace(result, spent_usd=account.spent_usd)
 
     async def _payer(self, order: AuditOrder) -> Caller | None:
-        """Who asked, as long as its key is valid: a key may be revoked between two steps."""
+        """The caller who asked, if its key is still valid: it may be revoked between two steps."""
         known = self.callers.get(order.key_id)
         try:
-            found = await asyncio.to_thread(find_payer, self._store, order)
+            found = await asyncio.to_thread(find_payer, self.store, order)
         except StoreUnavailable:
             if known is None:
                 raise
@@ -168,43 +178,43 @@ class AuditWorkflow:
         if lacks := missing(card):
             return {"failed": f"the card lacks {', '.join(lacks)}: it is not published"}
         try:
-            self._patiently(lambda: self._put(card))
+            self._retry(lambda: self._put(card))
         except TurnoutError as error:
             return {"failed": str(error)}
         return {"failed": ""}
 
     def _put(self, card: Card) -> None:
-        # After a kill the card may be there already; it has the same id and says the same.
-        if self._cards.get(card.id) is None:
-            self._cards.put(card)
+        # After a crash the same card may be there already.
+        if self.cards.get(card.id) is None:
+            self.cards.put(card)
 
     def _finish(self, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
         ident = order.pipeline_id
         elapsed = round(time.time() * 1000 - order.started_ms, 1)
         self._settle(order, done, "answered")
-        self._tell(order, PipelineCompleted(pipeline_id=ident, claim_card_id=ident, elapsed_ms=elapsed), "completed")
-        self._tell(order, ClaimCardReady(pipeline_id=ident, claim_card_id=ident), "ready")
+        self._emit(order, PipelineCompleted(pipeline_id=ident, claim_card_id=ident, elapsed_ms=elapsed), "completed")
+        self._emit(order, ClaimCardReady(pipeline_id=ident, claim_card_id=ident), "ready")
         return {"card": ident}
 
     def _fail(self, order: AuditOrder, done: Sequence[StepResult], agent: str, reason: str) -> dict[str, Any]:
         self._settle(order, done, "failed")
-        self._tell(order, PipelineFailed(pipeline_id=order.pipeline_id, agent=agent, reason=reason), "failed")
+        self._emit(order, PipelineFailed(pipeline_id=order.pipeline_id, agent=agent, reason=reason), "failed")
         return {"failed": reason, "agent": agent}
 
     def _settle(self, order: AuditOrder, done: Sequence[StepResult], ended: Ended) -> None:
-        """The outcome of the question: the first that is said of it stands."""
+        """Log the outcome of the question; the store keeps the first one."""
         spent = sum(one.spent_usd for one in done)
         extra = {"pipeline_id": order.pipeline_id}
         outcome = Outcome(ended=ended, model=done[-1].model if done else None, cost_usd=spent, extra=extra)
         with contextlib.suppress(TurnoutError):  # the row may have been deleted, or not be written yet
-            self._store.settle(order.decision_id, outcome, tenant=order.tenant)
+            self.store.settle(order.decision_id, outcome, tenant=order.tenant)
 
-    def _tell(self, order: AuditOrder, event: ChatEvent, once: str) -> None:
+    def _emit(self, order: AuditOrder, event: ChatEvent, once: str) -> None:
         key = f"{order.pipeline_id} {once}"
-        self._patiently(lambda: self._feed.append(order.tenant, order.session_id, event, key))
+        self._retry(lambda: self.feed.append(order.tenant, order.session_id, event, key))
 
-    def _patiently(self, write: Callable[[], object]) -> None:
-        """Write, as soon as the database takes it: one that is away for a while ends no audit."""
+    def _retry(self, write: Callable[[], object]) -> None:
+        """Write until the database accepts it: an outage does not end an audit."""
         while not self._is_stopping:
             try:
                 write()
@@ -217,22 +227,6 @@ class AuditWorkflow:
     @property
     def _is_stopping(self) -> bool:
         return self._closing or self._loop.is_closed()
-
-    def _in_loop(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-        """What a coroutine returns that runs where models are asked."""
-        if self._is_stopping:
-            work.close()
-            raise Stopped
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        self._running.add(future)
-        found = contain(future.result)
-        self._running.discard(future)
-        if self._is_stopping:
-            raise Stopped
-        if isinstance(found, Fault):
-            return dict(msgspec.to_builtins(StepResult("", failed=f"a mistake of ours: {found.detail}")))
-        made: dict[str, Any] = found
-        return made
 
 
 def _started(order: AuditOrder) -> PipelineStarted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -12,11 +12,11 @@ from msgspec import Meta, Raw, Struct
 from turnout.apps.app import Answer, AppCommand, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
 from turnout.apps.ledger import decide, record, spent_usd
-from turnout.core.aside import aside
+from turnout.apps.request import invalid, read_body
 from turnout.core.decision import Decision
 from turnout.core.errors import QueryError, Refused, StoreError, UnknownDecision
 from turnout.core.query import Query, Turn
-from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
+from turnout.models.wire.format import MESSAGES, check_text
 from turnout.runtime.runtime import Runtime
 from turnout.store import Outcome
 
@@ -65,22 +65,15 @@ class FeedbackBody(Struct, forbid_unknown_fields=True):
     """Who says so, where no key does."""
 
 
-# Made before there are threads: msgspec works a type out when it first meets it, and not for two at once.
-_DECODERS: Mapping[type, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (RouteBody, BatchBody, FeedbackBody)
-}
-
-
-async def read(body: bytes, kind: type) -> Any:
-    try:
-        return await aside(len(body), _DECODERS[kind].decode, body)
-    except UNREADABLE as error:
-        raise Refused(422, "invalid_request_error", told(error)) from None
+# Made before there are threads: msgspec works out a type when it first meets it, and not for two threads at once.
+_ROUTE = msgspec.json.Decoder(RouteBody)
+_BATCH = msgspec.json.Decoder(BatchBody)
+_FEEDBACK = msgspec.json.Decoder(FeedbackBody)
 
 
 async def route(call: Call) -> Answer:
     """Decide what happens next with a question."""
-    asked: RouteBody = await read(call.body, RouteBody)
+    asked = await read_body(call, _ROUTE)
     return answer((await _decide(call, asked, asked.profile)).json())
 
 
@@ -90,7 +83,7 @@ async def route_batch(call: Call) -> Answer:
     Each is decided as if it had been asked alone: it counts against the key's rate and budget, and what is
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
-    asked: BatchBody = await read(call.body, BatchBody)
+    asked = await read_body(call, _BATCH)
     found: list[Raw | dict[str, Any]] = []
     turn = clock() + TURN_S
     for number, one in enumerate(asked.queries):
@@ -119,7 +112,7 @@ async def _decide(call: Call, asked: RouteBody, profile: str | None) -> Decision
     try:
         decision = await decide(router, query, caller, slots, store)
     except QueryError as error:
-        raise Refused(422, "invalid_request_error", str(error)) from None
+        raise invalid(str(error)) from None
     spent = spent_usd(decision, slots) or 0.0
     caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
@@ -162,9 +155,9 @@ def _happened(outcome: Outcome) -> Any:
 
 async def feedback(call: Call) -> Answer:
     """Say whether a decision was right, or what it should have been."""
-    given: FeedbackBody = await read(call.body, FeedbackBody)
+    given = await read_body(call, _FEEDBACK)
     if given.verdict is None and given.should_be is None:
-        raise Refused(422, "invalid_request_error", "say a verdict (right or wrong), or which route it should_be")
+        raise invalid("say a verdict (right or wrong), or which route it should_be")
     records = call.store.records(call.caller.tenant)
 
     def judge() -> Any:
@@ -178,7 +171,7 @@ async def feedback(call: Call) -> Answer:
     except UnknownDecision as error:
         raise Refused(404, "not_found_error", str(error)) from None
     except StoreError as error:
-        raise Refused(422, "invalid_request_error", str(error)) from None
+        raise invalid(str(error)) from None
 
 
 class DecideApp:

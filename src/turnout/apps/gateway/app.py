@@ -8,7 +8,7 @@ never answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from turnout.apps.app import Answer, AnsweringApp, AppCommand, Call, Headers, Route, answer, refusal
+from turnout.apps.app import Answer, AnsweringApp, AppCommand, Call, Headers, Route, StreamBody, answer, refusal
 from turnout.apps.caller import Caller
 from turnout.apps.ledger import Account, Ledger
 from turnout.core.aside import INLINE, aside
@@ -121,24 +121,6 @@ def _shape(name: str) -> dict[str, Any]:
     return openai | {"type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
-class Stream:
-    """What a client is sent of a stream. However it ends, even before its first piece was sent, it must be closed: the
-    upstream is closed then, and the account."""
-
-    def __init__(self, pieces: AsyncGenerator[bytes, None], close: Callable[[], None]) -> None:
-        self._pieces = pieces
-        self._close = close
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._pieces
-
-    async def aclose(self) -> None:
-        try:
-            await self._pieces.aclose()
-        finally:
-            self._close()
-
-
 class Gateway:
     """Serves the three formats with one profile and the slots that are configured."""
 
@@ -211,11 +193,11 @@ class Gateway:
             if request.stream:
                 self.models.live.add(found.upstream)
                 close = partial(self._end_stream, account.keep_open(), route, generation, found)
-                return Answer(200, told, Stream(generation.stream(found, decision.id), close))
+                return Answer(200, told, StreamBody(generation.stream(found, decision.id), close))
         self.conversations.remember(account, route, generation, found)
         return Answer(200, told, found.first)
 
-    def _end_stream(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
+    async def _end_stream(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
         self.models.live.discard(completion.upstream)
         completion.upstream.close()
         if account.is_open:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from turnout.apps.app import Answer, AnsweringApp, Headers
+from turnout.apps.app import Answer, AnsweringApp, Headers, StreamBody
 from turnout.apps.caller import Caller
-from turnout.apps.event import Decided, Done, Event, EventBody, Failed, Token
+from turnout.apps.event import Decided, Done, Event, Failed, Token
 from turnout.core.decision import new_id
 from turnout.core.query import Query
 from turnout.models.price import Usage
@@ -30,7 +30,7 @@ async def relay(app: AnsweringApp, request: ModelRequest, caller: Caller) -> Ans
     told = _headers(first, request.model) if isinstance(first, Decided) else []
     if request.stream:
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), *told]
-        return Answer(200, headers, EventBody(_stream(form, ident, request, first, events), events))
+        return Answer(200, headers, StreamBody(_stream(form, ident, request, first, events), events.aclose))
     last = first
     async for event in events:
         last = event

@@ -141,8 +141,7 @@ class SourcesApp:
 
     async def router(self, caller: Caller) -> Router:
         """The profile's router for the sources there are, if the caller may use it."""
-        if caller.profiles is not None and PROFILE not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+        caller.check_profile(PROFILE)
         found = await self.runtime.find_router(PROFILE)
         known = (found, self.sources, [tuple(source.words()) for source in self.sources.values()])
         if self._router is None or self._router[0] != known:

@@ -12,13 +12,13 @@ from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, AppTool, Call, Route, answer
 from turnout.apps.caller import Caller
-from turnout.apps.event import Event, EventBody, write_events
+from turnout.apps.event import Event
 from turnout.apps.ledger import spent_usd
-from turnout.core.aside import aside
+from turnout.apps.request import read_body, stream_events, wants_events
 from turnout.core.decision import Decision
 from turnout.core.errors import Refused
 from turnout.core.query import Query, Turn
-from turnout.models.wire.format import MESSAGES, UNREADABLE, check_text, told
+from turnout.models.wire.format import MESSAGES, check_text
 
 from .ask import PROFILE, AskRequest
 from .cache import Cache
@@ -109,10 +109,8 @@ class SourceRoutes:
         """Ask the sources that know; `source` names one, or `fusion`."""
         asked, query, decision = await self._asked(call)
         events = self.app.act(decision, query, call.caller)
-        if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            body = EventBody(write_events(events, await anext(events)), events)
-            return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], body)
+        if wants_events(call, asked.stream):
+            return await stream_events(events, decision.id)
         return answer(await _last(events))
 
     async def show_plan(self, call: Call) -> Answer:
@@ -127,10 +125,7 @@ class SourceRoutes:
         return answer(self.app.plan(decision, query).unlogged())
 
     async def _asked(self, call: Call) -> tuple[SearchBody, Query, Decision]:
-        try:
-            body: SearchBody = await aside(len(call.body), _body.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
+        body = await read_body(call, _body)
         return body, *await self._decided(body, call.caller)
 
     async def _decided(self, body: SearchBody, caller: Caller) -> tuple[Query, Decision]:

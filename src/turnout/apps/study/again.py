@@ -1,6 +1,6 @@
-""" "Look at the page": the question before is asked once more, with more context than it had.
+""" "Look at the page": the previous question is asked again with more context.
 
-That a reader has to say so is regret: context was withheld that was needed.
+It counts as regret, because needed context was left out before.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _LOOK = frozenset(
 
 
 def is_look(text: str) -> bool:
-    """Whether a text says no more than that the page is to be looked at."""
-    said = fold(text[:80]).text.strip(" .!?")
+    """Whether a text only asks to look at the page."""
+    request = fold(text[:80]).text.strip(" .!?")
     for opening in _OPENINGS:
-        said = said.removeprefix(opening)
-    return said in _LOOK
+        request = request.removeprefix(opening)
+    return request in _LOOK
 
 
 def wider(profile: Profile, route: str) -> str:
-    """The next route that sends the page; the last one has nothing above it."""
+    """The next route that sends the page; the last route if there is none."""
     after = profile.routes[profile.routes.index(route) + 1 :] if route in profile.routes else ()
     return next((each for each in after if profile.policies[each].image), profile.routes[-1])

@@ -1,8 +1,6 @@
-"""An answer on its way to the reader: whole sentences, no more than the policy allows, each citation checked before it
-leaves.
+"""An answer while it is written: whole sentences, at most as many as the policy allows, with checked citations.
 
-Invariant: what is stored is what was emitted, to the character; a citation of the notes that does not hold is never
-said.
+Invariant: the stored text is exactly what was emitted; a citation that the notes do not support is never emitted.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ _NUMBER = re.compile(r"\[(\d{1,2})\]")
 
 
 class SpokenSentence(Event, frozen=True, tag="sentence"):
-    """A sentence that is finished: it can be spoken now."""
+    """A finished sentence, which can be spoken now."""
 
     number: int
     """From 1."""
@@ -29,7 +27,7 @@ class SpokenSentence(Event, frozen=True, tag="sentence"):
 
 
 class NoteCitation(Event, frozen=True, tag="citation"):
-    """What a number in an answer stands for."""
+    """The passage of the notes that a number in an answer stands for."""
 
     number: int
     file: str
@@ -39,7 +37,7 @@ class NoteCitation(Event, frozen=True, tag="citation"):
 
 
 class Speaking:
-    """Text in pieces of any size becomes sentences; `full` once no more are allowed."""
+    """Turns pieces of text into sentences; `full` once no more are allowed."""
 
     def __init__(self, max_sentences: int | None, notes: Sequence[NotePassage]) -> None:
         self._stream = SentenceStream(max_sentences)
@@ -66,23 +64,22 @@ class Speaking:
     def cited(self) -> list[NoteCitation]:
         """The notes that the answer cites."""
         numbers = sorted({int(number) for number in _NUMBER.findall(self.text)}) if self._notes else []
-        there = [(number, self._notes[number - 1]) for number in numbers if 0 < number <= len(self._notes)]
-        return [NoteCitation(number, one.file, one.heading, one.start, one.end) for number, one in there]
+        known = [(number, self._notes[number - 1]) for number in numbers if 0 < number <= len(self._notes)]
+        return [NoteCitation(number, one.file, one.heading, one.start, one.end) for number, one in known]
 
     def _take(self, whole: str) -> list[SpokenSentence]:
-        made: list[SpokenSentence] = []
+        first = len(self.said)
         for sentence in split(whole):
             text = self._check(sentence) if self._notes else sentence
             self._before = sentence
-            # Of a sentence that was a citation alone its stop may be left: that is nothing to say.
+            # Of a sentence that was only a citation, the stop may be left: it is not emitted.
             if text and (text == sentence or any(map(str.isalnum, text))):
-                made.append(SpokenSentence(len(self.said) + len(made) + 1, text))
-        self.said += made
-        return made
+                self.said.append(SpokenSentence(len(self.said) + 1, text))
+        return self.said[first:]
 
     def _check(self, sentence: str) -> str:
-        """The sentence with the citations that hold. Some models put one behind the stop: it is the sentence's before
-        it, which has left already, and is checked with that."""
+        """The sentence with its supported citations. Some models put a citation after the stop: it belongs to the
+        sentence before, which was emitted already, and is checked with that."""
         marks = _MARKS.match(sentence)
         behind = ""
         if marks is not None and self._before:

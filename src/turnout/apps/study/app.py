@@ -1,8 +1,8 @@
-"""A reader asks: the router decides which context the answer needs, the model gets that and nothing else, and the
+"""Answers a reader's questions: the router decides which context a question needs, the model gets only that, and the
 answer comes sentence by sentence.
 
-Deciding comes before everything: an image is not read, notes and memory are not searched, before the route allows it.
-A question has one account of the ledger's and one row in the log, which says what was not sent and what that saved.
+The decision comes first: no image is read, and no notes or memory are searched, unless the route allows it. Each
+question has one account and one row in the log, which says what was not sent and what that saved.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -21,6 +21,7 @@ from turnout.apps.caller import Caller
 from turnout.apps.converse import stream_text
 from turnout.apps.event import Event
 from turnout.apps.ledger import Account, Ledger, decide
+from turnout.apps.request import invalid
 from turnout.core.decision import Decision
 from turnout.core.errors import FolderMissing, QueryError, Refused
 from turnout.core.query import Query, Turn
@@ -47,24 +48,24 @@ from .summary import write_summary
 log = logging.getLogger("turnout.study")
 
 PROFILE = "study"
-# What a question has at most: a page of text. What is to be explained is under the camera.
+# Characters of a question: a page of text. Longer texts are shown as an image.
 LONGEST = 8_000
-# How long a program that ends waits for summaries: what they would replace is written down already.
+# How long closing waits for summaries by a model: the extractive ones are stored already.
 CLOSE_S = 5.0
 
 
-class _Asking(NamedTuple):
-    """A question on its way."""
+class _DecidedQuestion(NamedTuple):
+    """A question with its session and its decision."""
 
     text: str
     session: StudySession
     turns: tuple[StudyTurn, ...]
-    """Before it."""
+    """The turns before it."""
     decision: Decision
     again: StudyTurn | None
-    """What it repeats."""
+    """The turn that it repeats."""
     ended: Sequence[StudySession]
-    """Sessions that were over when it came."""
+    """Sessions that had ended when it came."""
 
 
 class StudyApp:
@@ -79,14 +80,14 @@ class StudyApp:
         clock: Callable[[], float] = time.time,
         fence: Callable[[], str] = secrets.token_hex,
     ) -> None:
-        """`notes` goes before what the settings say."""
+        """`notes` overrides the folder of the settings."""
         self.runtime = runtime
         self._given = notes
         self._clock = clock
         self._fence = fence
         self._notes: dict[Path, Notes] = {}
         self._missing: set[Path] = set()
-        """Folders of notes that were not there, of which the log has heard."""
+        """Missing folders of notes that were logged already."""
         self._sessions: Sessions | None = None
         self._summing: set[asyncio.Task[StudySession]] = set()
         self._renew()
@@ -102,12 +103,9 @@ class StudyApp:
         kept = store if remember else None
         if self._sessions is None or self._sessions.is_kept != (kept is not None):
             where = store.backend.where if store is not None else ""
-            self._sessions = Sessions(kept, partial(self._open_memories, where), clock=self._clock)
+            self._sessions = Sessions(kept, lambda: Memories(self._open_index("memory", where)), clock=self._clock)
         self.sessions = self._sessions
         self.sessions.idle_minutes = self.settings.idle_minutes
-
-    def _open_memories(self, where: str) -> Memories:
-        return Memories(self._open_index("memory", where))
 
     def _open_index(self, kind: str, where: str) -> Index:
         models = self.runtime.models
@@ -124,10 +122,9 @@ class StudyApp:
 
     # --- deciding
 
-    async def begin(self, asked: StudyQuestion, caller: Caller) -> _Asking:
-        """What is asked, after what, and which context it gets."""
-        if caller.profiles is not None and PROFILE not in caller.profiles:
-            raise Refused(403, "permission_error", f"this key may not use the profile {PROFILE!r}")
+    async def begin(self, asked: StudyQuestion, caller: Caller) -> _DecidedQuestion:
+        """Find the question's session and decide which context it gets."""
+        caller.check_profile(PROFILE)
         if len(asked.text) > LONGEST:
             why = f"the question has {len(asked.text):,} characters, and {LONGEST:,} are taken: show the text instead"
             raise Refused(413, "invalid_request_error", why)
@@ -139,14 +136,13 @@ class StudyApp:
         router = await self.runtime.find_router(PROFILE)
         if asked.look or is_look(text):
             if not turns:
-                none = "there is no question yet that the page could be looked at for: ask one first"
-                raise Refused(422, "invalid_request_error", none)
+                raise invalid("there is no question yet that the page could be looked at for: ask one first")
             again, turns = turns[-1], turns[:-1]
             text, declared = again.question, wider(router.profile, again.route)
         if not text:
-            raise Refused(422, "invalid_request_error", "question: it is blank; say what you want to know")
-        said = [(("user", turn.question), ("assistant", turn.answer)) for turn in turns[-MOST_TURNS:]]
-        before = tuple(Turn(role, words) for pair in said for role, words in pair)
+            raise invalid("question: it is blank; say what you want to know")
+        pairs = [(Turn("user", turn.question), Turn("assistant", turn.answer)) for turn in turns[-MOST_TURNS:]]
+        before = tuple(chain.from_iterable(pairs))
         query = Query(
             "" if before else text,
             (*before, Turn("user", text)) if before else (),
@@ -158,14 +154,14 @@ class StudyApp:
         try:
             decision = await decide(router, query, caller, slots, store)
         except QueryError as error:
-            raise Refused(422, "invalid_request_error", str(error)) from None
-        return _Asking(text, session, tuple(turns), decision, again, ended)
+            raise invalid(str(error)) from None
+        return _DecidedQuestion(text, session, tuple(turns), decision, again, ended)
 
     # --- acting
 
     async def ask(self, asked: StudyQuestion, caller: Caller) -> AsyncGenerator[Event, None]:
-        """Decide and act: what was chosen, each sentence when it is finished, and the whole answer. What cannot be done
-        is refused before the first event."""
+        """Decide and answer: events for the route, for each finished sentence and for the whole answer. Refusals come
+        before the first event."""
         asking = await self.begin(asked, caller)
         decision, policy = asking.decision, asking.decision.policy
         with Ledger(self.runtime.store, self.runtime.models.slots).open(decision, caller) as account:
@@ -185,10 +181,10 @@ class StudyApp:
             failed: NotAnswered | None = None
             try:
                 async for piece in stream:
-                    spoken = speaking.feed(piece)
+                    sentences = speaking.feed(piece)
                     if speaking.full:
-                        await stream.aclose()  # first of all: the model is not read any further
-                    for sentence in spoken:
+                        await stream.aclose()  # before anything else, so that the model stops
+                    for sentence in sentences:
                         yield sentence
                     if speaking.full:
                         break
@@ -198,12 +194,12 @@ class StudyApp:
                     failed = NotAnswered("the answer broke off here: ask again")
             except NoAnswer as error:
                 failed = NotAnswered(str(error))
-            except Refused as refused:  # the budget does not cover it
+            except Refused as refused:  # the budget does not cover the model
                 failed = NotAnswered(str(refused), refused.status)
             finally:
                 await stream.aclose()
                 account.ended = "failed" if failed is not None else "answered" if speaking.full else None
-                found = await self._settle(asking, offered, speaking, account, caller, slot)
+                saved = await self._settle(asking, offered, speaking, account, caller, slot)
             if failed is not None:
                 yield failed
                 return
@@ -216,85 +212,85 @@ class StudyApp:
                 asking.session.name,
                 len(speaking.said),
                 speaking.full,
-                found,
+                saved,
                 cited,
                 asking.again.id if asking.again is not None else None,
             )
 
     async def _settle(
         self,
-        asking: _Asking,
+        asking: _DecidedQuestion,
         offered: Offered,
         speaking: Speaking,
         account: Account,
         caller: Caller,
         slot: Slot,
     ) -> Saving:
-        """Write down the turn as it was said, and what was not sent. However the answer ended, this is done."""
+        """Store the turn as it was answered, and what was not sent, however the answer ended."""
         decision = asking.decision
         if speaking.said:
             now = int(self._clock() * 1000)
             turn = StudyTurn(decision.id, asking.text, speaking.text, decision.route, now)
             await asyncio.shield(asyncio.to_thread(self.sessions.add, caller.tenant, asking.session, turn))
-        # What there would have been is looked for when the reader has the answer, only to be counted.
+        # Context that was not sent is searched only after the answer, to count its tokens.
         policy = decision.policy
         memories = offered.memories if policy.memory else await self._find_memories(asking.text, caller)
         notes = offered.notes if policy.notes else await self._find_notes(asking.text, caller)
         whole = Offered(offered.question, offered.image, offered.turns, memories, notes)
-        found = saving(*count_tokens(whole, policy), slot)
-        account.extra = note(found, sentences=len(speaking.said), capped=speaking.full, again=asking.again is not None)
+        saved = saving(*count_tokens(whole, policy), slot)
+        account.extra = note(saved, sentences=len(speaking.said), capped=speaking.full, again=asking.again is not None)
         self._sum_up_later(asking.ended, caller)
-        return found
+        return saved
 
     # --- sessions
 
     async def end(self, name: str, caller: Caller) -> StudySession | None:
-        """End a session and sum it up; None if there is none of that name."""
+        """End and summarize a session; None if there is none of that name."""
         session = await asyncio.to_thread(self.sessions.end, caller.tenant, name)
         return await self._sum_up(session, caller) if session is not None and self.sessions.is_kept else session
 
     async def remembered(self, caller: Caller) -> list[StudySession]:
-        """The sessions that have ended, the newest first."""
+        """The ended sessions, the newest first."""
         self._sum_up_later(await asyncio.to_thread(self.sessions.end_idle, caller.tenant), caller)
         return await asyncio.to_thread(self.sessions.remembered, caller.tenant)
 
     async def _sum_up(self, session: StudySession, caller: Caller) -> StudySession:
-        """The session with what a model says of it, if one does."""
+        """The session with a model's summary, if there is one."""
         turns = await asyncio.to_thread(self.sessions.turns, caller.tenant, session)
-        said = await write_summary(self.runtime, PROFILE, self.settings.slot, turns, caller, self._fence())
-        if said is None:
+        summary = await write_summary(self.runtime, PROFILE, self.settings.slot, turns, caller, self._fence())
+        if summary is None:
             return session
-        return await asyncio.to_thread(self.sessions.set_summary, caller.tenant, session, said)
+        return await asyncio.to_thread(self.sessions.set_summary, caller.tenant, session, summary)
 
     def _sum_up_later(self, sessions: Sequence[StudySession], caller: Caller) -> None:
-        """Only `close` waits for these."""
+        """Summarize sessions in the background; only `close` waits for it."""
         for session in sessions:
             task = asyncio.create_task(self._sum_up(session, caller))
             self._summing.add(task)
             task.add_done_callback(self._summing.discard)
 
-    async def _regret(self, asking: _Asking, caller: Caller) -> None:
-        """A question that is asked again with the page had too little before: a correction, which training sees."""
+    async def _regret(self, asking: _DecidedQuestion, caller: Caller) -> None:
+        """Log a correction, for training, if a question is asked again with the page: it had too little context."""
         store, again = self.runtime.store, asking.again
         if store is None or again is None or again.route == asking.decision.route:
             return
         judge = store.records(caller.tenant).judge
-        by, said = caller.key_id or "reader", "the reader asked for the page"
-        await asyncio.to_thread(judge, again.id, "wrong", should_be=asking.decision.route, by=by, note=said)
+        by, note = caller.key_id or "reader", "the reader asked for the page"
+        await asyncio.to_thread(judge, again.id, "wrong", should_be=asking.decision.route, by=by, note=note)
 
     def _slot(self, name: str) -> Slot:
         slot = self.runtime.models.slots.find(name)
         if slot is None:
-            said = f"no model fills the slot {name!r}: name one in [models.{name}], or another in [study] slot"
-            raise Refused(503, "not_available", said)
+            why = f"no model fills the slot {name!r}: name one in [models.{name}], or another in [study] slot"
+            raise Refused(503, "not_available", why)
         return slot
 
     async def _find_memories(self, question: str, caller: Caller) -> tuple[Memory, ...]:
         return await asyncio.to_thread(self.sessions.find, caller.tenant, question)
 
     async def _find_notes(self, question: str, caller: Caller) -> tuple[NotePassage, ...]:
-        said = self.settings.notes
-        folder = self._given or (notes_folder(said, caller.tenant) if said else None)
+        configured = self.settings.notes
+        folder = self._given or (notes_folder(configured, caller.tenant) if configured else None)
         if folder is None:
             return ()
         if folder not in self._notes:
@@ -302,14 +298,14 @@ class StudyApp:
         try:
             return await asyncio.to_thread(self._notes[folder].find, question)
         except FolderMissing as error:
-            # A disk that is not there is no reason not to answer.
+            # A missing disk is no reason not to answer.
             if folder not in self._missing:
                 log.warning("the notes cannot be read: %s", error)
             self._missing.add(folder)
             return ()
 
 
-def _chosen(asking: _Asking, offered: Offered, image: bool, messages: int) -> RouteChosen:
+def _chosen(asking: _DecidedQuestion, offered: Offered, image: bool, messages: int) -> RouteChosen:
     decision = asking.decision
     return RouteChosen(
         decision.id,
@@ -317,7 +313,7 @@ def _chosen(asking: _Asking, offered: Offered, image: bool, messages: int) -> Ro
         decision.by,
         asking.session.name,
         image,
-        messages // 2 - 1,  # but for the system prompt and the question, two messages each
+        messages // 2 - 1,  # two messages a turn, without the system prompt and the question
         len(offered.memories),
         len(offered.notes),
     )

@@ -1,4 +1,4 @@
-"""What a reader asks, and what is told of it: how it was decided, and the whole answer."""
+"""A reader's question, and the events for its route and its whole answer."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from .answer import NoteCitation
 from .image import PageImage
 from .savings import Saving
 
-# A reader who names no session has this one.
+# The session of a reader who names none.
 SESSION = "default"
 
 
 class StudyQuestion(NamedTuple):
-    """What a reader asks."""
+    """A reader's question."""
 
     text: str
     page: PageImage | None = None
     session: str = SESSION
     look: bool = False
-    """The question before is meant, once more and with the page."""
+    """Ask the previous question again, with the page."""
     route: str | None = None
-    """A route that the caller names."""
+    """A route that the caller chooses."""
 
 
 class RouteChosen(Event, frozen=True, tag="decided"):
-    """What the answer will be made from."""
+    """The route and the context of the answer."""
 
     decision: str
     route: str
@@ -43,11 +43,11 @@ class NotAnswered(Failed, frozen=True, tag="failed"):
     """Why there is no answer, or only the beginning of one."""
 
     status: int = 502
-    """What an HTTP client is told that waits for the whole answer."""
+    """The HTTP status for a client that does not stream."""
 
 
 class StudyAnswer(Event, frozen=True, tag="done"):
-    """The whole answer: what `POST /v1/study/ask` returns, and the last event of a stream."""
+    """The whole answer: the response of `POST /v1/study/ask`, and the last event of a stream."""
 
     text: str
     decision: str

@@ -1,7 +1,7 @@
-"""What a model is sent for a question: exactly what the policy of its route allows, and nothing else.
+"""The messages for a question: exactly the context that the policy of its route allows.
 
-The turn instruction and the limit of sentences come last in the system prompt. The image stands in the newest user turn
-alone. What the reader noted or studied before is data between fences, and never an instruction.
+The turn instruction and the limit of sentences come last in the system prompt. Only the newest user turn has the image.
+Notes and memories are data between fences and never an instruction.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from turnout.apps.converse import says
 from turnout.core.policy import Policy
 from turnout.models.wire.value import Message, MessagePart
 from turnout.store.study import StudyTurn
+from turnout.text.count import counted
 from turnout.text.fence import unfence
 from turnout.text.tokens import estimate
 
 from .memory import Memory
 from .notes import NotePassage
 
-# The specification's: a conversation is trimmed to so many turns.
+# The specification's limit of earlier turns.
 MOST_TURNS = 20
-# What an image costs, about, with the models that readers use: the specification's figure.
+# The specification's estimate for an image.
 IMAGE_TOKENS = 1_700
 
 SYSTEM = "You help a reader with a book in front of them. Answer what is asked, plainly and exactly."
@@ -37,7 +39,7 @@ MEMORY_SYSTEM = (
 
 
 class Offered(Struct, frozen=True):
-    """All there is for a question, whether or not its policy allows it."""
+    """All context for a question, whether or not its policy allows it."""
 
     question: str
     image: bool = False
@@ -48,7 +50,7 @@ class Offered(Struct, frozen=True):
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
-    """About how many tokens each kind of context has."""
+    """The estimated tokens of each kind of context."""
 
     image: int = 0
     history: int = 0
@@ -61,14 +63,14 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
 
 
 def choose_turns(policy: Policy, turns: Sequence[StudyTurn]) -> tuple[StudyTurn, ...]:
-    """The turns that the policy sends, oldest first."""
+    """The turns that the policy allows, oldest first."""
     if not policy.history:
         return ()
     return tuple(turns[-min(policy.history_turns or MOST_TURNS, MOST_TURNS) :])
 
 
 def count_tokens(offered: Offered, policy: Policy) -> tuple[Tokens, Tokens]:
-    """What is sent, and what the policy leaves out: everything there is counts once."""
+    """The tokens that are sent, and those that the policy leaves out."""
     kept = choose_turns(policy, offered.turns)
     left = offered.turns[-MOST_TURNS:][: -len(kept) or None]
     image = IMAGE_TOKENS if offered.image else 0
@@ -85,15 +87,15 @@ def count_tokens(offered: Offered, policy: Policy) -> tuple[Tokens, Tokens]:
 
 
 def assemble(offered: Offered, policy: Policy, image: str | None, fence: str) -> list[Message]:
-    """The messages of the request; `image` is the page as a data URL, `fence` what nobody could have written before."""
+    """The messages of the request. `image` is the page as a data URL, `fence` an unguessable word."""
     notes = offered.notes if policy.notes else ()
     memories = offered.memories if policy.memory else ()
-    messages = [Message("system", (MessagePart(text=_system(policy, notes, memories)),))]
+    messages = [says("system", _system(policy, notes, memories))]
     for turn in choose_turns(policy, offered.turns):
-        messages += [Message("user", (MessagePart(text=turn.question),))]
-        messages += [Message("assistant", (MessagePart(text=turn.answer),))]
+        messages += [says("user", turn.question), says("assistant", turn.answer)]
     mark = f"===== {fence} ====="
-    blocks = [f"What was studied before\n{mark}\n{unfence(_remembered(memories))}\n{mark}"] if memories else []
+    remembered = "\n\n".join(f"{one.when}: {one.text}" for one in memories)
+    blocks = [f"What was studied before\n{mark}\n{unfence(remembered)}\n{mark}"] if memories else []
     blocks += [
         f"[{number}] from {note.place}\n{mark}\n{unfence(note.text)}\n{mark}" for number, note in enumerate(notes, 1)
     ]
@@ -103,16 +105,10 @@ def assemble(offered: Offered, policy: Policy, image: str | None, fence: str) ->
 
 
 def _system(policy: Policy, notes: Sequence[NotePassage], memories: Sequence[Memory]) -> str:
-    said = [SYSTEM, *([NOTES_SYSTEM] if notes else []), *([MEMORY_SYSTEM] if memories else [])]
-    said += [policy.instruction] if policy.instruction else []
+    parts = [SYSTEM, NOTES_SYSTEM if notes else "", MEMORY_SYSTEM if memories else "", policy.instruction]
     if policy.max_sentences is not None:
-        plural = "" if policy.max_sentences == 1 else "s"
-        said.append(f"There is a hard limit of {policy.max_sentences} sentence{plural}.")
-    return "\n\n".join(said)
-
-
-def _remembered(memories: Sequence[Memory]) -> str:
-    return "\n\n".join(f"{one.when}: {one.text}" for one in memories)
+        parts.append(f"There is a hard limit of {counted(policy.max_sentences, 'sentence')}.")
+    return "\n\n".join(filter(None, parts))
 
 
 def _history_tokens(turns: Sequence[StudyTurn]) -> int:

@@ -1,6 +1,6 @@
-"""The page in front of the reader, as an image that is read only if it is to be sent.
+"""The page in front of the reader, an image that is read only if it is sent.
 
-What an image is, its first bytes say: a name or a declared type is not asked. It goes to the model as it came.
+Its first bytes tell its format, whatever its name or declared type. It is sent unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from turnout.core.errors import Refused
 
-# What providers take of one image: Anthropic's limit, the lowest of those we know.
+# Anthropic's limit for one image, the lowest of the known providers.
 MOST_BYTES = 5 * 1024 * 1024
 
 PageImage = Callable[[], bytes]
@@ -18,22 +18,22 @@ PageImage = Callable[[], bytes]
 
 
 def read_page(page: PageImage) -> str:
-    """The image as it is sent; Refused if it is none, or too large."""
+    """The image as a data URL; Refused if it is no image or too large."""
     raw = page()
     if len(raw) > MOST_BYTES:
-        said = f"the image is {len(raw):,} bytes long, and models take {MOST_BYTES:,}: send a smaller one"
-        raise Refused(413, "invalid_request_error", said)
+        size = f"the image is {len(raw):,} bytes long, and models take {MOST_BYTES:,}"
+        raise Refused(413, "invalid_request_error", f"{size}: send a smaller one")
     return f"data:{media_type(raw)};base64,{b64encode(raw).decode()}"
 
 
 def media_type(raw: bytes) -> str:
-    """What kind of image it is, by its first bytes."""
+    """The type of an image by its first bytes."""
     if raw.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
     if raw.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
         return "image/webp"
-    began = raw[:8].hex(" ") or "nothing"
-    said = f"the image begins with {began}, which is neither JPEG nor PNG nor WebP: send one of these"
-    raise Refused(415, "invalid_request_error", said)
+    start = raw[:8].hex(" ") or "nothing"
+    wrong = f"the image begins with {start}, which is neither JPEG nor PNG nor WebP: send one of these"
+    raise Refused(415, "invalid_request_error", wrong)

@@ -1,12 +1,13 @@
-"""What a reader studied before: of each session that has ended a summary, and every message with the one before it.
+"""What a reader studied before: the summary of each ended session, and every message with the one before it.
 
-A message alone says little ("yes, in 1848"); with its neighbour and the day it is found. The rows of the store are the
-truth, and the index follows them: what is forgotten there is not found here, in whichever process.
+A message alone says little ("yes, in 1848"), so it is indexed with the message before it and the day. The index follows
+the store: what any process deletes there is no longer found here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from math import sqrt
 
@@ -20,18 +21,18 @@ from turnout.text.sentence import split
 
 from .notes import fitting
 
-# Memories that are sent at most: some 500 tokens of them.
+# The most memories sent: some 500 tokens.
 SHOWN = 5
-# Messages that are looked through for the sessions they are from: sessions are ranked by their best one.
+# Messages searched for them.
 LOOKED = 30
-# Characters of a session that its language is told from.
+# Characters of a session from which its language is guessed.
 GUESSED = 20_000
 # Sentences of a summary.
 SUMMARY = 5
 
 
 class Memory(Struct, frozen=True):
-    """Something that was said or summed up."""
+    """A remembered message or summary."""
 
     text: str
     when: str
@@ -41,23 +42,22 @@ class Memory(Struct, frozen=True):
 
 
 class Memories:
-    """What all readers of a store studied before, each their own. Blocking."""
+    """The memories of all readers of a store. Blocking."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._known: dict[str, frozenset[str]] = {}
-        """By reader, the sessions that are in the index."""
+        """The indexed sessions of each reader."""
 
     def follow(self, reader: str, rows: StudyRows) -> None:
-        """Bring the index up to what the store has of a reader."""
+        """Update the index with the reader's rows in the store."""
         ended = {session.id: session for session in rows.ended()}
         known = self._known.get(reader)
         if known is None:
-            there = (ident.split("/") for ident in self._index.ids())
-            known = frozenset(session for owner, session, _ in there if owner == _owner(reader))
+            indexed = (ident.split("/") for ident in self._index.ids())
+            known = frozenset(session for owner, session, _ in indexed if owner == _owner(reader))
         if gone := known - ended.keys():
-            ids = [ident for ident in self._index.ids() if ident.split("/")[1] in gone]
-            self._index.delete(ids)
+            self._index.delete([ident for ident in self._index.ids() if ident.split("/")[1] in gone])
         for ident in ended.keys() - known:
             self.remember(reader, ended[ident], rows.turns(ident))
         self._known[reader] = frozenset(ended)
@@ -68,12 +68,12 @@ class Memories:
         self._index.upsert(documents(reader, session.id, when, messages, session.summary or ""))
 
     def find(self, reader: str, question: str, limit: int = SHOWN) -> tuple[Memory, ...]:
-        """What fits a question best."""
+        """The memories that fit a question best."""
         hits = fitting(self.search(reader, question, LOOKED), question)
         found: dict[str, Memory] = {}
         for hit in hits:
             _, session, place = hit.id.split("/")
-            # A question and its answer stand in each other's document: one of them will do.
+            # A question and its answer share a document, so only one of them is taken.
             turn = f"{session}/{int(place) // 2 if place.isdecimal() else place}"
             found.setdefault(turn, Memory(hit.text.strip(), hit.title, session, hit.id))
         return tuple(found.values())[:limit]
@@ -85,20 +85,15 @@ class Memories:
         self._index.close()
 
 
-def rank_sessions(hits: Sequence[Hit]) -> list[str]:
-    """The ids of the sessions that were found, the one with the best message first."""
-    return list(dict.fromkeys(hit.id.split("/")[1] for hit in hits))
-
-
 def documents(
     reader: str, session: str, when: str, messages: Sequence[str], summary: str = ""
 ) -> Iterator[IndexDocument]:
-    """A session as it is searched: every message with the one before it, under the day, and the summary."""
+    """A session in the index: every message with the one before it, titled by the day, and the summary."""
     owner = _owner(reader)
-    # Of all that was said: a message alone is too short to tell.
+    # Guessed from all messages, as one is too short.
     lang = guess("\n".join(messages)[:GUESSED])
-    for number, said in enumerate(messages):
-        text = f"{messages[number - 1]}\n{said}" if number else said
+    for number, message in enumerate(messages):
+        text = f"{messages[number - 1]}\n{message}" if number else message
         yield IndexDocument(f"{owner}/{session}/{number}", text, when, lang, {"reader": owner})
     if summary:
         yield IndexDocument(f"{owner}/{session}/summary", summary, when, lang, {"reader": owner})
@@ -110,24 +105,17 @@ def day_of(ms: int) -> str:
 
 
 def summarize(turns: Sequence[StudyTurn]) -> str:
-    """The sentences of a session that name most of what it is about, in their order. Nothing is made up: each was said.
-
-    What it is about is what the questions name. No model is asked.
-    """
-    texts = [(turn.question, *split(turn.answer)) for turn in turns]
-    counts: dict[str, int] = {}
-    for turn in turns:
-        for name in find_names(turn.question):
-            counts[name] = counts.get(name, 0) + 1
-    flat = list(dict.fromkeys(said.strip() for sentences in texts for said in sentences if said.strip()))
+    """The sentences of a session with most of the names in its questions, in their order. No model is asked."""
+    counts = Counter(name for turn in turns for name in find_names(turn.question))
+    sentences = (sentence.strip() for turn in turns for sentence in (turn.question, *split(turn.answer)))
+    flat = list(dict.fromkeys(filter(None, sentences)))
     best = sorted(range(len(flat)), key=lambda at: (-_weight(find_names(flat[at]), counts), at))[:SUMMARY]
     return " ".join(flat[at] for at in sorted(best))
 
 
-def _weight(names: Iterable[str], counts: dict[str, int]) -> float:
-    """What a sentence says of what the session is about; a long one is not better for being long."""
-    found = list(names)
-    return sum(counts.get(name, 0) for name in found) / sqrt(len(found) + 2)
+def _weight(names: Collection[str], counts: Counter[str]) -> float:
+    """How much of the session's subject a sentence names, whatever its length."""
+    return sum(counts[name] for name in names) / sqrt(len(names) + 2)
 
 
 def _owner(reader: str) -> str:

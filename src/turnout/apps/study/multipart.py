@@ -1,24 +1,25 @@
-"""A form with files, as browsers and HTTP clients send it (RFC 7578): its parts by name, each as its bytes.
+"""A form with files (RFC 7578) as browsers and HTTP clients send it: its parts by name, as bytes.
 
-Nothing is copied but what a part holds, and nothing of it is decoded: an image that no route needs stays unread.
+Parts are not decoded: an image that no route needs stays unread.
 """
 
 from __future__ import annotations
 
 import re
 
+from turnout.apps.request import invalid
 from turnout.core.errors import Refused
 
-# A question has five parts; a form of many is something else.
+# A question has five parts.
 MOST_PARTS = 16
-# Of what stands before a part: a name, a file's name and a type.
+# The header of a part: a name, a file name and a type.
 HEAD_BYTES = 4096
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;"]{1,70}))', re.IGNORECASE)
 _NAME = re.compile(rb'[;\s]name="([^"\r\n]{1,100})"', re.IGNORECASE)
 
 
 def read_form(content_type: str, body: bytes) -> dict[str, bytes]:
-    """The parts of a form; Refused if it is none."""
+    """The parts of a form; Refused if it cannot be read."""
     found = _BOUNDARY.search(content_type)
     if found is None:
         raise _wrong("its content type names no boundary")
@@ -40,4 +41,4 @@ def read_form(content_type: str, body: bytes) -> dict[str, bytes]:
 
 
 def _wrong(why: str) -> Refused:
-    return Refused(422, "invalid_request_error", f"the form cannot be read: {why}")
+    return invalid(f"the form cannot be read: {why}")

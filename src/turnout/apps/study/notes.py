@@ -1,6 +1,6 @@
-"""The reader's notes: a folder of Markdown, read again where a file has changed, found by the one index.
+"""The reader's notes: a folder of Markdown, indexed again when files change.
 
-A passage says where it stands: file, headings, and the characters from where to where.
+A passage has its place: the file, the headings, and the range of characters.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from turnout.search.folder import Folder, place_of
 from turnout.text.fold import fold
 from turnout.text.followup import find_names
 
-# Passages that are sent at most: some 900 tokens of them.
+# The most passages sent: some 900 tokens.
 SHOWN = 4
-# What has less than a third of what the best passage has of the question is about something else, unless its vector
-# points the same way. They are compared with each other: among three notes every word is common, and counts for little.
-# Unrelated sentences have cosines of 0.1 to 0.3 with MiniLM.
+# A passage with less than a third of the best one's share of the question is about something else, unless its vector is
+# near. The share is relative because in a few notes every word is common and counts for little. Unrelated sentences
+# have cosines of 0.1 to 0.3 with MiniLM.
 LEAST_SHARE = 1 / 3
 LEAST_COSINE = 0.35
-# How often the folder is looked at.
+# How often the folder is checked for changes.
 LOOK_S = 1.0
 ENDINGS = frozenset((".md", ".markdown", ".txt"))
 
@@ -39,25 +39,25 @@ class NotePassage(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """As people read it: `House.md › Boiler, 120-180`."""
+        """For people: `House.md › Boiler, 120-180`."""
         return f"{' › '.join((self.file, *self.heading))}, {self.start}-{self.end}"
 
 
 class Notes:
-    """A folder of notes. Blocking, and safe in several threads."""
+    """A folder of notes. Blocking; thread-safe."""
 
     def __init__(self, folder: Path, index: Index) -> None:
         self._index = index
         self._folder = Folder(folder, index, endings=ENDINGS)
         self._lock = threading.Lock()
-        self._looked_s: float | None = None
+        self._checked_s: float | None = None
 
     def find(self, question: str) -> tuple[NotePassage, ...]:
-        """The passages that answer best; raises FolderMissing."""
+        """The passages that fit a question best; raises FolderMissing."""
         with self._lock:
-            if self._looked_s is None or time.monotonic() - self._looked_s >= LOOK_S:
+            if self._checked_s is None or time.monotonic() - self._checked_s >= LOOK_S:
                 self._folder.sync()
-                self._looked_s = time.monotonic()
+                self._checked_s = time.monotonic()
         hits = self._index.search(question, limit=SHOWN).hits
         return tuple(_passage(hit) for hit in fitting(hits, question))
 
@@ -66,17 +66,17 @@ class Notes:
 
 
 def fitting(hits: Sequence[Hit], question: str) -> list[Hit]:
-    """The hits that have to do with the question, in their order."""
+    """The hits that are about the question, in their order."""
     least, names = LEAST_SHARE * max((hit.coverage for hit in hits), default=0.0), find_names(question)
     return [hit for hit in hits if (0.0 < hit.coverage >= least and _shares(hit, names)) or _is_near(hit)]
 
 
 def _shares(hit: Hit, names: set[str]) -> bool:
-    """Whether something that the question names is there: what "says" something is about anything. Where a language is
-    not known, nothing is named."""
-    said = fold(f"{hit.title}\n{hit.text}").text
-    # Words that are not parted by spaces begin anywhere.
-    return not names or any(re.search(rf"\b{one}" if one.isascii() else re.escape(one), said) for one in names)
+    """Whether a hit has a name of the question: common words such as "says" are not enough. In unknown languages a
+    question has no names."""
+    text = fold(f"{hit.title}\n{hit.text}").text
+    # Without spaces between words a name may begin anywhere.
+    return not names or any(re.search(rf"\b{one}" if one.isascii() else re.escape(one), text) for one in names)
 
 
 def _is_near(hit: Hit) -> bool:

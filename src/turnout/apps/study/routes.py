@@ -1,9 +1,8 @@
-"""What of the application others can reach: its rows of the route table."""
+"""The HTTP routes of the application."""
 
 from __future__ import annotations
 
 import asyncio
-import binascii
 from base64 import b64decode
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,10 +10,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from turnout.apps.app import Answer, Call, Route, answer
-from turnout.apps.event import EventBody, write_events
+from turnout.apps.request import invalid, read_body, stream_events, wants_events
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
-from turnout.models.wire.format import UNREADABLE, told
+from turnout.models.wire.format import told
 
 from .ask import SESSION, NotAnswered, StudyQuestion
 from .image import MOST_BYTES, PageImage
@@ -31,7 +30,7 @@ Name = Annotated[str, Meta(max_length=200)]
 
 
 class StudyBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A reader's question; as a form its image is a file."""
+    """A reader's question. In a form, the image is a file."""
 
     question: str = ""
     session: Name = SESSION
@@ -40,7 +39,7 @@ class StudyBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     stream: bool = False
     """An event for each finished sentence."""
     look: bool = False
-    """The question before, once more and with the page."""
+    """Ask the previous question again, with the page."""
     route: Name | None = None
 
 
@@ -49,7 +48,7 @@ _TRUE = (b"1", b"true", b"yes", b"on")
 
 
 class StudyRoutes:
-    """Shows one application."""
+    """The routes of one application."""
 
     def __init__(self, app: StudyApp) -> None:
         self.app = app
@@ -65,10 +64,8 @@ class StudyRoutes:
         """Answer a reader's question with the context that it needs; `stream` tells each sentence when it is done."""
         asked, stream = await read_question(call)
         events = self.app.ask(asked, call.caller)
-        first = await anext(events)
-        if stream or "text/event-stream" in call.headers.get("accept", ""):
-            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-            return Answer(200, headers, EventBody(write_events(events, first), events))
+        if wants_events(call, stream):
+            return await stream_events(events)
         *_, last = [event async for event in events]
         if isinstance(last, NotAnswered):
             kind = "upstream_error" if last.status == BAD_GATEWAY else "insufficient_quota"
@@ -96,19 +93,16 @@ class StudyRoutes:
 
 
 async def read_question(call: Call) -> tuple[StudyQuestion, bool]:
-    """What a request asks, as JSON or as a form, and whether its answer is to come as a stream."""
+    """The question of a request, sent as JSON or as a form, and whether to stream the answer."""
     kind = call.headers.get("content-type", "")
     page: PageImage | None = None
     if kind.partition(";")[0].strip().casefold() == "multipart/form-data":
         parts = await aside(len(call.body), read_form, kind, call.body)
         if raw := parts.pop("image", b""):
-            page = lambda: raw  # noqa: E731 - read when it is needed
+            page = lambda: raw  # noqa: E731
         body = _form(parts)
     else:
-        try:
-            body = await aside(len(call.body), _body.decode, call.body)
-        except UNREADABLE as error:
-            raise Refused(422, "invalid_request_error", told(error)) from None
+        body = await read_body(call, _body)
         if body.image:
             page = _decoding(body.image)
     return StudyQuestion(body.question, page, body.session, body.look, body.route), body.stream
@@ -117,25 +111,26 @@ async def read_question(call: Call) -> tuple[StudyQuestion, bool]:
 def _form(parts: dict[str, bytes]) -> StudyBody:
     flags = {"stream", "look"}
     fields = {
-        name: said.strip().lower() in _TRUE if name in flags else said.decode("utf-8", "replace")
-        for name, said in parts.items()
+        name: value.strip().lower() in _TRUE if name in flags else value.decode("utf-8", "replace")
+        for name, value in parts.items()
     }
     try:
         return msgspec.convert(fields, StudyBody)
     except msgspec.ValidationError as error:
-        raise Refused(422, "invalid_request_error", told(error)) from None
+        raise invalid(told(error)) from None
 
 
-def _decoding(said: str) -> PageImage:
+def _decoding(image: str) -> PageImage:
+    """Decodes the image when it is read, not before."""
+
     def read() -> bytes:
-        text = said.partition(",")[2] if said.startswith("data:") else said
+        text = image.partition(",")[2] if image.startswith("data:") else image
         if len(text) > IMAGE_CHARACTERS:
-            raise Refused(
-                413, "invalid_request_error", f"the image is longer than {MOST_BYTES:,} bytes: send a smaller one"
-            )
+            long = f"the image is longer than {MOST_BYTES:,} bytes: send a smaller one"
+            raise Refused(413, "invalid_request_error", long)
         try:
             return b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
-            raise Refused(422, "invalid_request_error", "image: it is not base64") from None
+        except ValueError:
+            raise invalid("image: it is not base64") from None
 
     return read

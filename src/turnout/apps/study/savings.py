@@ -1,7 +1,7 @@
-"""What was not sent, and what that saved: of one answer, and of all.
+"""What was not sent and what that saved, for one answer and for all.
 
-The row of an answer in the log has numbers alone, so they are there at every level of redaction. A decision that was
-corrected ("look at the page") saved nothing that was worth saving: it is counted as regret.
+The log keeps only numbers of it, so they are there at every level of redaction. An answer after which the reader asked
+for the page counts as regret.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from turnout.models.price import MILLION, prices_of
 from turnout.models.slot import Slot
@@ -17,16 +18,14 @@ from turnout.store.records import Search
 
 from .context import Tokens
 
-KINDS = ("image", "history", "memory", "notes")
-
 
 class Saving(Struct, frozen=True, omit_defaults=True):
-    """What one answer was sent, and what its policy left out, in tokens."""
+    """The tokens sent for one answer, and those that its policy left out."""
 
     sent: Tokens
     left_out: Tokens
     usd: float | None = None
-    """What was left out, at the model's price; None if that is not known."""
+    """The price of what was left out; None if the model's price is not known."""
 
 
 def saving(sent: Tokens, left_out: Tokens, slot: Slot) -> Saving:
@@ -35,10 +34,10 @@ def saving(sent: Tokens, left_out: Tokens, slot: Slot) -> Saving:
 
 
 def note(found: Saving, *, sentences: int, capped: bool, again: bool) -> dict[str, Any]:
-    """What the log keeps of it."""
+    """What the log keeps of an answer."""
     return {
-        "sent_tokens": {kind: getattr(found.sent, kind) for kind in KINDS},
-        "left_out_tokens": {kind: getattr(found.left_out, kind) for kind in KINDS},
+        "sent_tokens": asdict(found.sent),
+        "left_out_tokens": asdict(found.left_out),
         "saved_usd": found.usd,
         "sentences": sentences,
         "capped": capped,
@@ -47,7 +46,7 @@ def note(found: Saving, *, sentences: int, capped: bool, again: bool) -> dict[st
 
 
 class Savings(Struct, frozen=True):
-    """Over all answers."""
+    """The savings of all answers."""
 
     answers: int
     sent_tokens: int
@@ -60,13 +59,13 @@ class Savings(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Of the context there was, what was not sent."""
+        """The share of the available context that was not sent."""
         return self.left_out_tokens / ((self.sent_tokens + self.left_out_tokens) or 1)
 
 
 def total(rows: Iterable[Search]) -> Savings:
     answers = sent = regretted = 0
-    by_kind = dict.fromkeys(KINDS, 0)
+    by_kind = dict.fromkeys(Tokens.__struct_fields__, 0)
     usd: list[float] = []
     for row in rows:
         if "left_out_tokens" not in row.extra:

@@ -1,7 +1,7 @@
-"""Sessions: what a reader asked without a long pause, so that a question can lean on the one before it.
+"""Sessions: a reader's questions without a long pause, so that a question can refer to earlier ones.
 
-Every turn is recorded, whatever its policy hid from the model. Where the store may keep no texts, sessions live as long
-as the process, and nothing is remembered of them.
+Every turn is recorded, whatever its policy hid from the model. If the store may not keep texts, sessions live in the
+process and are not remembered after they end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from turnout.store.study import StudyRows, StudySession, StudyTurn
 
 from .memory import Memories, Memory, summarize
 
-# Sessions of readers that are kept in a process at most; the oldest go first.
+# The most sessions kept in the process; the oldest are dropped.
 MOST_SESSIONS = 1_000
 MINUTE_MS = 60_000
 # The specification's.
@@ -25,7 +25,7 @@ IDLE_MINUTES = 30
 
 
 class Sessions:
-    """The sessions of all readers. Blocking, but for those that live in the process."""
+    """The sessions of all readers. Blocking if they are in a store."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Sessions:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`store`: where they are kept; None keeps them in the process. `memories` is opened when it is needed."""
+        """Without `store` sessions are kept in the process. `memories` opens the index when it is first needed."""
         self._store = store
         self._open_memories = memories
         self._memories: Memories | None = None
@@ -47,7 +47,7 @@ class Sessions:
         return self._store is not None
 
     def begin(self, reader: str, name: str) -> tuple[StudySession, list[StudyTurn]]:
-        """The session of that name and its turns; of those that were idle for too long none is left: see `end_idle`."""
+        """The open session of that name and its turns, or a new one if it was idle for too long."""
         now = self._now()
         rows = self._rows(reader)
         if rows is None:
@@ -72,7 +72,7 @@ class Sessions:
             del self._here[next(iter(self._here))]
 
     def end(self, reader: str, name: str) -> StudySession | None:
-        """End a session and remember it; None if there is none of that name."""
+        """End a session, with its summary; None if there is none of that name."""
         rows = self._rows(reader)
         if rows is None:
             found, _ = self._here.pop((reader, name), (None, []))
@@ -81,14 +81,15 @@ class Sessions:
         return self._end(rows, session) if session is not None else None
 
     def end_idle(self, reader: str) -> list[StudySession]:
-        """End the sessions in which nothing was asked for too long; those that ended here and now."""
+        """End the sessions that were idle for too long, and return those that this call ended."""
         rows = self._rows(reader)
-        idle = rows.idle(self._now() - self.idle_minutes * MINUTE_MS) if rows is not None else []
-        ended = [self._end(rows, one) for one in idle] if rows is not None else []
-        return [one for one in ended if one is not None]
+        if rows is None:
+            return []
+        idle = rows.idle(self._now() - self.idle_minutes * MINUTE_MS)
+        return [ended for one in idle if (ended := self._end(rows, one)) is not None]
 
     def _end(self, rows: StudyRows, session: StudySession) -> StudySession | None:
-        """The session as it has ended; None if another process ended it just before."""
+        """The ended session; None if another process ended it just before."""
         summary, now = summarize(rows.turns(session.id)), self._now()
         if not rows.end(session.id, summary, now):
             return None
@@ -99,17 +100,17 @@ class Sessions:
         return rows.turns(session.id) if rows is not None else []
 
     def set_summary(self, reader: str, session: StudySession, summary: str) -> StudySession:
-        """Replace the summary of a session that has ended, here and where it is searched."""
-        told = replace(session, summary=summary)
+        """Replace the summary of an ended session, in the store and in the index."""
+        session = replace(session, summary=summary)
         rows = self._rows(reader)
         if rows is not None and rows.set_summary(session.id, summary):
-            self._memory().remember(reader, told, rows.turns(session.id))
-        return told
+            self._memory().remember(reader, session, rows.turns(session.id))
+        return session
 
-    # --- what is remembered of them
+    # --- memory
 
     def find(self, reader: str, question: str) -> tuple[Memory, ...]:
-        """What earlier sessions have for a question."""
+        """Memories of earlier sessions for a question."""
         rows = self._rows(reader)
         if rows is None:
             return ()
@@ -118,7 +119,7 @@ class Sessions:
         return memories.find(reader, question)
 
     def remembered(self, reader: str) -> list[StudySession]:
-        """The sessions that have ended, the newest first."""
+        """The ended sessions, the newest first."""
         rows = self._rows(reader)
         if rows is None:
             return []
@@ -126,7 +127,7 @@ class Sessions:
         return rows.ended()
 
     def forget(self, reader: str, ident: str) -> int:
-        """Forget the sessions whose id, or name, this is; `all` is every one. How many there were."""
+        """Delete the ended sessions of this id or name, or `all`; returns how many."""
         rows = self._rows(reader)
         if rows is None:
             return 0
@@ -151,6 +152,6 @@ class Sessions:
         return int(self._clock() * 1000)
 
 
-def _is_ending(said: str, ident: str) -> bool:
-    """Ids are shown by their last eight characters, as everywhere."""
-    return len(said) >= 8 and ident.endswith(said.upper())
+def _is_ending(end: str, ident: str) -> bool:
+    """Whether this is the end of an id: ids are shown by their last eight characters."""
+    return len(end) >= 8 and ident.endswith(end.upper())

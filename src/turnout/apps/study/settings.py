@@ -1,4 +1,4 @@
-"""What a reader sets once, in the table `[study]` of `turnout.toml`; the router's own settings stand there too."""
+"""The reader's settings in the table `[study]` of `turnout.toml`, which also has settings of the profile."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _SAFE = re.compile(r"[^\W_][\w-]{0,100}")
 
 
 class StudySettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The table `[study]`, but for what the profile reads of it."""
+    """The settings of the table `[study]` that the profile does not read."""
 
     notes: str | None = None
-    """A folder of Markdown. `{tenant}` in it stands for whose key is used: without it all readers share the notes."""
+    """A folder of Markdown. `{tenant}` in it stands for the key's tenant; without it all readers share the notes."""
     remember: bool | None = None
-    """Whether sessions and what was said in them are kept in the store; by default if the log keeps texts in full."""
+    """Whether the store keeps sessions with their texts; by default if the log keeps texts in full."""
     idle_minutes: Annotated[int, Meta(ge=1)] = IDLE_MINUTES
-    """A session in which nothing is asked for so long has ended."""
+    """A session ends after this time without a question."""
     slot: str = "main"
-    """The model slot that answers where a route names none."""
+    """The model slot that answers if the route names none."""
     max_tokens: Annotated[int, Meta(ge=16)] = 1_000
-    """Of an answer."""
+    """The most tokens of an answer."""
 
 
 def study_settings(config: str | os.PathLike[str] | None = None) -> StudySettings:
-    """The reader's settings, or a ConfigError with every mistake in them."""
+    """The reader's settings; raises ConfigError with every mistake."""
     file = settings_file(config)
     if file is None:
         return StudySettings()
@@ -52,18 +52,17 @@ def study_settings(config: str | os.PathLike[str] | None = None) -> StudySetting
     return msgspec.convert(own, StudySettings)
 
 
-def notes_folder(said: str, tenant: str) -> Path | None:
-    """The folder of a reader's notes; None where a reader can have none: a name that could lead elsewhere, or none at
-    all, never becomes part of a path."""
-    if TENANT in said:
+def notes_folder(configured: str, tenant: str) -> Path | None:
+    """The folder of a reader's notes; None if its path needs a tenant whose name is empty or unsafe in a path."""
+    if TENANT in configured:
         if _SAFE.fullmatch(tenant) is None:
             return None
-        said = said.replace(TENANT, tenant)
-    return Path(os.path.expanduser(said)).absolute()
+        configured = configured.replace(TENANT, tenant)
+    return Path(os.path.expanduser(configured)).absolute()
 
 
 def index_file(kind: str, where: str) -> Path:
-    """Where the index of something is: it can be made again from that, and so is no part of it."""
+    """The file of an index, outside of what it indexes, from which it can be rebuilt."""
     folder = data_folder() / "study"
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{kind}-{sha256(where.encode()).hexdigest()[:16]}.db"

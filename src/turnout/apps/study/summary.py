@@ -1,7 +1,7 @@
-"""What a session was about, in the words of a model, once it has ended.
+"""A model's summary of an ended session.
 
-A summary that a model writes replaces the extractive one, which is there at once: a model that fails, refuses or is not
-paid for leaves what there is. It has a decision and an account of its own, so that the log says what it cost.
+It replaces the extractive summary, which is there at once and stays if the model fails or the budget does not cover it.
+It has its own decision and account, so that the log says what it cost.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from turnout.runtime.runtime import Runtime
 from turnout.store.study import StudyTurn
 from turnout.text.fence import unfence
 
-# As long as the extractive summary may be.
+# About the length of the extractive summary.
 MAX_TOKENS = 300
-# Who waits for it has ended a session by a call: a model that takes longer is not waited for.
+# A client that ends a session waits for the summary this long.
 TOTAL_S = 20.0
-# Characters that are read of a session: its last turns, each answer's beginning. Some 3,000 tokens.
+# Characters read of a session, from its end, and of each answer, from its start: some 3,000 tokens.
 ALL = 12_000
 ANSWER = 600
 
@@ -37,7 +37,7 @@ SYSTEM = (
 async def write_summary(
     runtime: Runtime, profile: str, slot_name: str, turns: Sequence[StudyTurn], caller: Caller, fence: str
 ) -> str | None:
-    """What a model says; None if there is none but the demonstration's, or it does not answer."""
+    """A model's summary; None if there is only the demonstration model, or it does not answer."""
     models = runtime.models
     slot = models.slots.find(slot_name)
     if slot is None or not models.has(slot.name) or not turns:
@@ -58,6 +58,5 @@ async def write_summary(
 
 
 def tell(turns: Sequence[StudyTurn]) -> str:
-    """A session as a model reads it; of a long one its end."""
-    said = "\n\n".join(f"Reader: {turn.question}\nAnswer: {turn.answer[:ANSWER]}" for turn in turns)
-    return said[-ALL:]
+    """The end of a session as a model reads it."""
+    return "\n\n".join(f"Reader: {turn.question}\nAnswer: {turn.answer[:ANSWER]}" for turn in turns)[-ALL:]

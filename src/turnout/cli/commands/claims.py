@@ -77,24 +77,19 @@ def ask_claims(
 
 async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Card | AuditFailed | None]:
     """Ask, show on stderr what happens, and wait for the audit if there is one."""
-    from turnout.apps.claims.answer import AuditStarted, ClaimAnswer
+    from turnout.apps.claims.answer import AuditEnded, ClaimAnswer
 
     from ..draw.claims import live_events
 
     told: ClaimAnswer | None = None
     audited: Card | AuditFailed | None = None
     with live_events() as happened:
-        async with aclosing(app.ask(question, local_caller())) as events:
+        async with aclosing(app.follow(question, local_caller())) as events:
             async for event in events:
                 happened(event)
                 told = event if isinstance(event, ClaimAnswer) else told
-        assert told is not None  # noqa: S101 - it is the last event
-        if isinstance(told.response, AuditStarted) and told.response.pipeline_id:
-            pipeline = await app.pipeline()
-            async with aclosing(pipeline.events(told.session_id, tenant="")) as going:
-                async for step in going:
-                    happened(step)
-            audited = await pipeline.result(told.response.pipeline_id)
+                audited = event.response if isinstance(event, AuditEnded) else audited
+    assert told is not None  # noqa: S101 - asking ends with one
     return told, audited
 
 
