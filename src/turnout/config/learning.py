@@ -7,8 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from turnout.core.policy import Count, Positive
-from turnout.core.profile import Share
+from turnout.core.policy import Count, Positive, Share
 
 from .settings import read_settings
 

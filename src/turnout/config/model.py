@@ -9,16 +9,10 @@ from msgspec import Meta, Struct
 
 from turnout.core.contract import Rule
 from turnout.core.policy import Count, Policy
-from turnout.core.profile import Default, Fallback, Share
+from turnout.core.profile import Default, Fallback
+from turnout.core.verdict import Gate
 
 Milliseconds = Annotated[float, Meta(gt=0.0)]
-
-
-class Accept(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The gate of a layer; both comparisons are `>=`."""
-
-    confidence: Share = 0.0
-    margin: Annotated[float, Meta(ge=0.0)] = 0.0
 
 
 class LayerHead(Struct, frozen=True, omit_defaults=True):
@@ -27,7 +21,7 @@ class LayerHead(Struct, frozen=True, omit_defaults=True):
     kind: str
     id: str = ""
     """Its name in traces; the kind's first word when left out."""
-    accept: Accept = Accept()
+    accept: Gate = Gate()
     deadline_ms: Milliseconds | None = None
     max_shift: Count | None = None
     """If routes are ordered: how many routes it may move a decision from the best verdict held before it."""

@@ -1,7 +1,7 @@
-"""A profile to begin with, as text: TOML that explains itself.
+"""Writes a first profile, as TOML with comments.
 
-One is for labels that a student has learnt: every label a route, and a fallback for what it does not know. The other is
-a small help desk that decides by words alone, to look at and to change.
+There are two: one for a trained student, with a route for each label and a fallback, and a small help desk that decides
+by words alone, as an example to change.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .write import toml_comment, toml_key, toml_text, toml_value
 STUDENT = "student"
 """The id of the layer that is trained."""
 OTHER = "other"
-"""The route of what no layer knows, where none of the labels is to have it."""
-# Just above even odds, which is the most a student says of what is like nothing it knows. With 5 to 20 rows for each of
-# 5 to 77 labels of Banking77 that costs 0 to 7 points of what is right and keeps back nine in ten questions of
-# CLINC150 that are for no route (0.6: 0 to 12 points, nineteen in twenty).
+"""The fallback's route, unless one of the labels is to be the fallback."""
+# Just above even odds, the most that a student says of a question unlike its examples. With 5 to 20 rows for each of 5
+# to 77 labels of Banking77 this gate loses 0 to 7 points of correct answers and holds back nine in ten of the CLINC150
+# questions that belong to no route (0.6: 0 to 12 points, nineteen in twenty).
 GATE = 0.51
 
 _HEAD = """\
@@ -59,7 +59,7 @@ _OPTIONS = """\
 
 
 def choose_fallback(labels: Sequence[str], asked: str | None = None) -> tuple[tuple[str, ...], str]:
-    """The routes, and the one for what is not known: as asked, else `other`, which is added where it is no label."""
+    """The routes, and the fallback among them: as asked, else `other`, which is added if it is not a label."""
     if asked is not None:
         return (tuple(labels) if asked in labels else (*labels, asked)), asked
     named = next((label for label in labels if label.casefold() == OTHER), None)
@@ -69,7 +69,7 @@ def choose_fallback(labels: Sequence[str], asked: str | None = None) -> tuple[tu
 def student_profile(
     name: str, labels: Sequence[str], *, fallback: str | None = None, gate: float = GATE, source: str = ""
 ) -> str:
-    """A profile that decides by what a student has learnt from these labels."""
+    """A profile whose layer is a student trained on these labels."""
     routes, least = choose_fallback(labels, fallback)
     return "\n".join(_student_lines(name, routes, least, gate, source))
 
@@ -113,7 +113,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "billing": ("refund|refunds", "invoice|invoices", "charged", "payment|payments"),
     "technical": ("crash|crashes|crashed", "error|errors", "login|log in", "update|updates"),
 }
-"""The small help desk: routes, and words that speak for each."""
+"""The routes of the small help desk and the words for each."""
 
 CASES: Sequence[Mapping[str, Any]] = (
     {"id": "general-1", "text": "What are your opening hours?", "route": "general"},

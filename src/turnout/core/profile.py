@@ -7,18 +7,16 @@ exact profile it came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw, Struct
 
 from .contract import Rule
 from .errors import QueryError, UnknownRoute
 from .layer import Cost, JudgesBy, Layer
-from .policy import Policy
+from .policy import Policy, Share
 from .query import Query, Reading
 from .verdict import Gate, Reason, Who
-
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Adjust(Protocol):

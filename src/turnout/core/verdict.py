@@ -12,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import force_setattr
+
+from .policy import Share
 
 Who = Literal["D", "R", "S", "K", "E", "L", "A", "C", "F", "N"]
 """Who decided: Declared, Rule, Signals, Keyword, Embedding, LLM, Agent, Cache, Fallback, None (router off or blank)."""
@@ -78,11 +80,11 @@ the same evidence again may return the same verdict, which by then is validated,
 `Verdict` must not be `gc=False`: `_explained` refers to the layer, which may refer back to the verdict."""
 
 
-class Gate(Struct, frozen=True, gc=False):
+class Gate(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """When a verdict is good enough. Both comparisons are `>=`."""
 
-    confidence: float = 0.0
-    margin: float = 0.0
+    confidence: Share = 0.0
+    margin: Annotated[float, Meta(ge=0.0)] = 0.0
 
     def admits(self, verdict: Verdict) -> bool:
         return verdict.decisive or (verdict.confidence >= self.confidence and verdict.margin >= self.margin)
