@@ -1,4 +1,4 @@
-"""What a question costs that local layers do not decide: an estimate from a profile, its slots and some questions."""
+"""Estimates what a question costs that local layers do not decide, from a profile, its slots and some questions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from turnout.text.tokens import estimate
 class QuestionCost(msgspec.Struct, frozen=True):
     layer: str
     usd: float | None
-    """None where no price is known."""
+    """None if the price is unknown."""
     deadline_ms: float
 
 
 def cost_of_rest(profile: Profile, texts: Sequence[str], config: str | None) -> QuestionCost | None:
-    """The layer that takes what local layers do not decide, and its price; None where the fallback does."""
+    """The cost of the profile's first network layer for a question of median length; None if it has no such layer."""
     place = next((place for place in profile.layers if is_network(place)), None)
     if place is None:
         return None
