@@ -180,17 +180,16 @@ class Checker:
                 self._refer(("policy", name, "chain"), chain if isinstance(chain, list) else [])
         for key in ("fallback", "off", "blank"):
             entry = self.tree.get(key)
-            if isinstance(entry, dict) and isinstance(entry.get("route"), str):
-                self._refer((key, "route"), [entry["route"]])
+            if isinstance(entry, dict):
+                self._refer((key, "route"), [entry.get("route")])
         fallback = self.tree.get("fallback")
         named = fallback.get("held_by") if isinstance(fallback, dict) else None
         layers = [layer_id(entry) for _, entry in self._tables("layers")]
         for i, name in enumerate(named if isinstance(named, list) else ()):
+            path = ("fallback", "held_by", i)
             # An extending profile may drop a layer that the inherited list still names.
-            inherited = self.document.place(("fallback", "held_by", i)).file != self.document.file
-            if name not in layers and not inherited:
-                message = f"there is no layer {name!r}{suggest(str(name), layers)}"
-                self.found.append((("fallback", "held_by", i), message))
+            if name not in layers and self.document.place(path).file == self.document.file:
+                self.found.append((path, f"there is no layer {name!r}{suggest(str(name), layers)}"))
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
         for i, rule in self._tables("contract"):

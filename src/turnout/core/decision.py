@@ -210,9 +210,8 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         profile, chosen = self.profile, self.chosen
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
-        role, text, then = _WHOLE if self.part is None else _part_form(self.part)
         trace = [step.encoded or _step_form(step, chosen) for step in self.steps]
-        return DecisionForm(
+        form = DecisionForm(
             self.id,
             profile.name,
             profile.hash,
@@ -229,12 +228,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             trace,
             [part.form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
-            role,
-            text,
-            then,
-            len(self.remarks),
-            self.hits or UNSET,
+            remark_count=len(self.remarks),
+            hits=self.hits or UNSET,
         )
+        if (part := self.part) is None:
+            return form
+        return replace(form, role=part.role, text=readable(part.query.text), then=readable(part.then) or UNSET)
 
 
 class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -295,14 +294,6 @@ class DecisionForm(Struct, frozen=True, gc=False):
     """How many of the reasons are not a layer's: the last ones if a layer decided, else the first ones."""
     hits: tuple[int, ...] | UnsetType = UNSET
     """The profile's patterns that were found; not logged where text is not kept."""
-
-
-PartForm = tuple[str | UnsetType, str | UnsetType, str | UnsetType]
-_WHOLE: PartForm = (UNSET, UNSET, UNSET)
-
-
-def _part_form(part: Part) -> PartForm:
-    return part.role, readable(part.query.text), readable(part.then) or UNSET
 
 
 def _step_form(step: Step, chosen: Step | None) -> StepForm:

@@ -210,7 +210,7 @@ class Router:
                 confidences.append((place.id, answer.confidence))
                 if mishap == "-":
                     mishap = "l"
-                if held is None or _weighs_more(answer, held.verdict):  # type: ignore[arg-type]
+                if held is None or _sureness(step) > _sureness(held):
                     held = step
             elif answer is None:
                 trace.append(Step(place, "passed", elapsed))
@@ -499,21 +499,18 @@ def _complain(found: object) -> str:
 
 def _find_usable(fallback: Fallback, trace: Sequence[Step]) -> Step | None:
     """The best held verdict that may be used instead of the fallback's route."""
-    found: Step | None = None
-    if fallback.held is not None:
-        for step in trace:
-            verdict = step.verdict if step.ended == "held" else None
-            named = not fallback.held_by or step.place.id in fallback.held_by
-            if verdict is None or not named or verdict.confidence < fallback.held:
-                continue
-            if found is None or _weighs_more(verdict, found.verdict):  # type: ignore[arg-type]
-                found = step
-    return found
+    least = fallback.held
+    if least is None:
+        return None
+    held = (step for step in trace if step.ended == "held" and _sureness(step)[1] >= least)
+    named = (step for step in held if not fallback.held_by or step.place.id in fallback.held_by)
+    return max(named, key=_sureness, default=None)
 
 
-def _weighs_more(verdict: Verdict, other: Verdict) -> bool:
-    """Whether a verdict is the surer one. A calibrated probability counts more than any score."""
-    return (verdict.calibrated, verdict.confidence) > (other.calibrated, other.confidence)
+def _sureness(step: Step) -> tuple[bool, float]:
+    """Orders held verdicts: a calibrated probability counts more than any score."""
+    verdict: Verdict = step.verdict  # type: ignore[assignment]
+    return verdict.calibrated, verdict.confidence
 
 
 def _limit_shift(

@@ -7,6 +7,7 @@ text.
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from .fold import fold, without_invisible
@@ -92,10 +93,4 @@ def bare(raw: str) -> str:
 
 def sentence_starts(text: str) -> set[int]:
     """Where sentences end: the starts of all but the first, and the end of the text; empty if there is only one."""
-    starts: set[int] = set()
-    if _may_end(text):
-        end = 0
-        for sentence in split_sentences(text):
-            end += len(sentence)
-            starts.add(end)
-    return starts
+    return set(accumulate(map(len, split_sentences(text)))) if _may_end(text) else set()
