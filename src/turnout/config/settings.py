@@ -13,13 +13,13 @@ import msgspec
 from msgspec import Meta, Struct, inspect
 
 from turnout.core.errors import ConfigError, suggest
+from turnout.core.policy import Count
 from turnout.text.file import write_bytes
 
 from .check import Found, conform
 from .document import Tree, read
 
 SETTINGS = "turnout.toml"
-Days = Annotated[int, Meta(ge=0)]
 Settings = TypeVar("Settings", bound=Struct)
 
 
@@ -37,9 +37,9 @@ class StoreSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     durability: Literal["batched", "strict"] = "batched"
     text: Literal["off", "hash", "snippet", "full"] | None = None
     """How much of a user's text is kept; by default full on loopback and hash in public."""
-    keep_days: Days = 0
+    keep_days: Count = 0
     """Decisions older than this are deleted; 0 keeps them."""
-    text_days: Days = 0
+    text_days: Count = 0
     """Texts older than this are removed from their rows; 0 keeps them."""
     spool_bytes: Annotated[int, Meta(ge=65_536)] = 256 * 1024 * 1024
     """How much may wait while the database does not answer: some 200,000 decisions."""

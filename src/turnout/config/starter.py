@@ -71,32 +71,31 @@ def student_profile(
 ) -> str:
     """A profile whose layer is a student trained on these labels."""
     routes, least = choose_fallback(labels, fallback)
-    return "\n".join(_student_lines(name, routes, least, gate, source))
-
-
-def _student_lines(name: str, routes: Sequence[str], fallback: str, gate: float, source: str) -> Iterator[str]:
-    yield toml_comment(f"Learnt from {source} by turnout init." if source else "Learnt from examples.")
-    yield "#"
-    yield _HEAD.format(name=name)
-    yield f"name = {toml_text(name)}"
-    yield f"description = {toml_text(f'learnt from {source}' if source else 'learnt from examples')}"
-    yield f"routes = {toml_value(routes)}"
-    yield "# ordered = true       # the routes stand from cheapest to most expensive: a caller may be given a ceiling"
-    yield f'# cases = "{name}.cases.jsonl"    # golden cases: questions with the route each must get'
-    yield ""
-    yield "# Where a question goes that the student does not know, or is not sure about."
-    yield f"fallback = {{ route = {toml_text(fallback)}, confidence = 0.5 }}"
-    yield ""
-    yield _DECLARED
-    yield _RULES.format(route=toml_text(routes[0]))
-    yield "# 3. The student: turnout train learns anew, turnout student promote lets the better one serve."
-    yield "[[layers]]"
-    yield f"id = {toml_text(STUDENT)}"
-    yield 'kind = "student.v1"'
-    yield "# How sure it must be to be right; what is below goes to the fallback."
-    yield f"accept = {{ confidence = {gate} }}"
-    yield ""
-    yield from _policies(routes)
+    lines = [
+        toml_comment(f"Learnt from {source} by turnout init." if source else "Learnt from examples."),
+        "#",
+        _HEAD.format(name=name),
+        f"name = {toml_text(name)}",
+        f"description = {toml_text(f'learnt from {source}' if source else 'learnt from examples')}",
+        f"routes = {toml_value(routes)}",
+        "# ordered = true       # the routes stand from cheapest to most expensive: a caller may be given a ceiling",
+        f'# cases = "{name}.cases.jsonl"    # golden cases: questions with the route each must get',
+        "",
+        "# Where a question goes that the student does not know, or is not sure about.",
+        f"fallback = {{ route = {toml_text(least)}, confidence = 0.5 }}",
+        "",
+        _DECLARED,
+        _RULES.format(route=toml_text(routes[0])),
+        "# 3. The student: turnout train learns anew, turnout student promote lets the better one serve.",
+        "[[layers]]",
+        f"id = {toml_text(STUDENT)}",
+        'kind = "student.v1"',
+        "# How sure it must be to be right; what is below goes to the fallback.",
+        f"accept = {{ confidence = {gate} }}",
+        "",
+        *_policies(routes),
+    ]
+    return "\n".join(lines)
 
 
 def _policies(routes: Sequence[str]) -> Iterator[str]:
@@ -127,38 +126,36 @@ CASES: Sequence[Mapping[str, Any]] = (
 
 def words_profile(name: str, cases: str) -> str:
     """A small help desk that decides by words alone."""
-    return "\n".join(_words_lines(name, cases))
-
-
-def _words_lines(name: str, cases: str) -> Iterator[str]:
     routes = tuple(WORDS)
-    yield "# A small help desk, to look at and to change."
-    yield "#"
-    yield _HEAD.format(name=name)
-    yield f"name = {toml_text(name)}"
-    yield 'description = "describe in one sentence what is decided here"'
-    yield f"routes = {toml_value(routes)}"
-    yield f"cases = {toml_text(cases)}"
-    yield ""
-    yield "# When no layer is sure. Choose the route that does least harm."
-    yield f"fallback = {{ route = {toml_text(routes[0])}, confidence = 0.5 }}"
-    yield ""
-    yield _DECLARED
-    yield _RULES.format(route=toml_text(routes[0]))
-    yield "# 3. Words that speak for a route. `refund|refunds` is one phrase with its forms; case does not matter."
-    yield "#    With a hundred labelled questions a student knows more: turnout init NAME --from FILE."
-    yield "[[layers]]"
-    yield 'id = "words"'
-    yield 'kind = "signals.v1"'
-    yield "# A verdict below either number is held back, and the fallback decides."
-    yield "accept = { confidence = 0.65, margin = 0.25 }"
-    yield ""
-    for route, words in WORDS.items():
-        yield f"[[layers.signals]]\nid = {toml_text(route)}\nwords = {toml_value(words)}\n"
-    yield "# What each list adds to its route. The highest sum wins; two alike are a tie, which passes no gate."
-    yield "[layers.ranking.sums]"
-    yield from (f"{toml_key(route)} = {{ {toml_key(route)} = 0.6 }}" for route in routes)
-    yield "\n[layers.ranking.routes]"
-    yield from (f"{toml_key(route)} = [{{ add = 1.0, of = {toml_text(route)} }}]" for route in routes)
-    yield ""
-    yield from _policies(routes)
+    lines = [
+        "# A small help desk, to look at and to change.",
+        "#",
+        _HEAD.format(name=name),
+        f"name = {toml_text(name)}",
+        'description = "describe in one sentence what is decided here"',
+        f"routes = {toml_value(routes)}",
+        f"cases = {toml_text(cases)}",
+        "",
+        "# When no layer is sure. Choose the route that does least harm.",
+        f"fallback = {{ route = {toml_text(routes[0])}, confidence = 0.5 }}",
+        "",
+        _DECLARED,
+        _RULES.format(route=toml_text(routes[0])),
+        "# 3. Words that speak for a route. `refund|refunds` is one phrase with its forms; case does not matter.",
+        "#    With a hundred labelled questions a student knows more: turnout init NAME --from FILE.",
+        "[[layers]]",
+        'id = "words"',
+        'kind = "signals.v1"',
+        "# A verdict below either number is held back, and the fallback decides.",
+        "accept = { confidence = 0.65, margin = 0.25 }",
+        "",
+        *(f"[[layers.signals]]\nid = {toml_text(route)}\nwords = {toml_value(WORDS[route])}\n" for route in routes),
+        "# What each list adds to its route. The highest sum wins; two alike are a tie, which passes no gate.",
+        "[layers.ranking.sums]",
+        *(f"{toml_key(route)} = {{ {toml_key(route)} = 0.6 }}" for route in routes),
+        "\n[layers.ranking.routes]",
+        *(f"{toml_key(route)} = [{{ add = 1.0, of = {toml_text(route)} }}]" for route in routes),
+        "",
+        *_policies(routes),
+    ]
+    return "\n".join(lines)

@@ -23,7 +23,7 @@ from .layer import Explain
 from .policy import Policy
 from .profile import Part, Placed, Profile
 from .query import Query
-from .verdict import Fault, Gate, Reason, Verdict, contain, keep, readable
+from .verdict import Fault, Gate, Reason, Verdict, contain, keep, readable, show
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -87,7 +87,7 @@ def _repair(place: Placed, explained: object) -> tuple[Any, ...]:
     """The reasons for an explanation that is not a tuple."""
     if isinstance(explained, list):
         return tuple(explained)
-    detail = explained.detail if isinstance(explained, Fault) else f"returned {_show(explained)}, not reasons"
+    detail = explained.detail if isinstance(explained, Fault) else f"returned {show(explained)}, not reasons"
     return (Reason("explain.error", f"{place.id} cannot explain itself: {detail}"),)
 
 
@@ -95,11 +95,7 @@ def _readable(place: Placed, reason: object) -> Reason:
     """The reason with text that can be encoded, or one that says that this is no reason."""
     if type(reason) is Reason and isinstance(reason.text, str):
         return Reason(reason.code, readable(reason.text))
-    return Reason("explain.error", f"{place.id} cannot explain itself: {_show(reason)} is not a reason")
-
-
-def _show(value: object) -> str:
-    return readable(str(contain(repr, value))[:80])
+    return Reason("explain.error", f"{place.id} cannot explain itself: {show(reason)} is not a reason")
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):

@@ -23,7 +23,7 @@ from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .policy import Policy
 from .profile import Default, Fallback, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
-from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, to_fault
+from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, show, to_fault
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
@@ -494,7 +494,7 @@ def _are_parts(parts: object) -> bool:
 
 def _complain(found: object) -> str:
     """Why a plug-in's answer cannot be used."""
-    return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+    return found.detail if isinstance(found, Fault) else f"returned {show(found)}"
 
 
 def _find_usable(fallback: Fallback, trace: Sequence[Step]) -> Step | None:

@@ -128,12 +128,12 @@ def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
     """What is wrong with a verdict. Third-party layers may ignore the annotations."""
     chosen, confidence, margin = verdict.routes, verdict.confidence, verdict.margin
     if not isinstance(chosen, tuple) or not chosen or not all(map(routes.__contains__, chosen)):
-        yield f"chose {_show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
+        yield f"chose {show(list(chosen) if isinstance(chosen, tuple) else chosen)}, not routes of this profile"
     # NaN fails every comparison.
     if not (_is_number(confidence) and 0.0 <= confidence <= 1.0):
-        yield f"confidence {_show(confidence)} is not between 0 and 1"
+        yield f"confidence {show(confidence)} is not between 0 and 1"
     if not (_is_number(margin) and margin >= 0.0):
-        yield f"margin {_show(margin)} is not a number from 0 up"
+        yield f"margin {show(margin)} is not a number from 0 up"
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
         yield "its reasons are not a tuple of Reason"
     for field, numbers in (("scores", verdict.scores), ("adds", verdict.adds)):
@@ -146,10 +146,6 @@ def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
 def _is_number(value: object) -> bool:
     # A comparison, because NaN fails it and an integer too large for a float does not raise.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MOST <= value <= _MOST
-
-
-def _show(value: object) -> str:
-    return repr(value)[:80]
 
 
 # --- errors as values
@@ -179,6 +175,11 @@ def _message_of(error: BaseException) -> str:
     except Exception:
         return "(its message cannot be read)"
     return readable(message[:MESSAGE_CHARACTERS])
+
+
+def show(value: object) -> str:
+    """A plug-in's value, as a message quotes it; its `repr` may fail too."""
+    return readable(str(contain(repr, value))[:80])
 
 
 def readable(text: str) -> str:

@@ -8,6 +8,7 @@ safe to display and still decodes to the same value.
 from __future__ import annotations
 
 import functools
+import json
 import re
 import unicodedata
 
@@ -36,8 +37,4 @@ def escape_json(encoded: bytes) -> bytes:
 
 
 def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    return json.dumps(found[0])[1:-1]
