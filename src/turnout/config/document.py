@@ -313,10 +313,10 @@ def set_value(document: Document, spelled: str, value: object, place: Place) -> 
     *parents, last = spelled.split(".")
     for part in parents:
         if isinstance(tree, list):
-            found = [i for i, item in enumerate(tree) if isinstance(item, dict) and item.get("id") == part]
-            if not found:
+            places = [i for i, item in enumerate(tree) if isinstance(item, dict) and item.get("id") == part]
+            if not places:
                 return None
-            path.append(found[0])
+            path.append(places[0])
         elif isinstance(tree, dict):
             tree.setdefault(part, {})
             path.append(part)

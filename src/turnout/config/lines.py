@@ -53,10 +53,10 @@ class _Node:
         for name in names:
             # A name after an array of tables belongs to its last table.
             inside = node.children[len(node.children) - 1] if node.is_array else node
-            found = inside.children.get(name)
-            if found is None:
-                found = inside.children[name] = _Node(line)
-            node = found
+            child = inside.children.get(name)
+            if child is None:
+                child = inside.children[name] = _Node(line)
+            node = child
         return node
 
 

@@ -79,10 +79,10 @@ class LiveRouter:
         self._digest = ""
         self.problems: tuple[Problem, ...] = ()
         """What is wrong with the files now, so that they are not served."""
-        found = self._try()
-        if isinstance(found, ConfigError):
-            raise found
-        candidate, router, _ = found
+        result = self._try()
+        if isinstance(result, ConfigError):
+            raise result
+        candidate, router, _ = result
         assert router is not None  # noqa: S101 - the first candidate differs from none
         self.router = router
         """The current router. Take it once for each question: a reload replaces it."""
@@ -102,26 +102,26 @@ class LiveRouter:
             if self._settled and self._look() == self._stamps:
                 return None
             before = self.problems
-            done = self._reload()
-            is_new = done.problems != before if done.status == "kept" else done.status == "swapped"
-            return done if is_new else None
+            result = self._reload()
+            is_new = result.problems != before if result.status == "kept" else result.status == "swapped"
+            return result if is_new else None
 
     async def watch(self, interval_s: float = 1.0) -> AsyncIterator[Reloaded]:
         """Poll in a thread until cancelled; yields the result of each change."""
         while True:
-            done = await asyncio.to_thread(self.poll)
-            if done is not None:
-                yield done
+            result = await asyncio.to_thread(self.poll)
+            if result is not None:
+                yield result
             await asyncio.sleep(interval_s)
 
     def _reload(self) -> Reloaded:
         before = self._look()
-        found = self._try()
+        result = self._try()
         serving = self.router.profile.hash
-        if isinstance(found, ConfigError):
-            self.problems, self._settled = found.problems, False
-            return Reloaded("kept", serving, found.problems)
-        candidate, router, held = found
+        if isinstance(result, ConfigError):
+            self.problems, self._settled = result.problems, False
+            return Reloaded("kept", serving, result.problems)
+        candidate, router, held = result
         if router is not None:
             self.router = router
         self._remember(candidate, before)
@@ -129,10 +129,10 @@ class LiveRouter:
 
     def _try(self) -> tuple[Candidate, Router | None, int] | ConfigError:
         """As `_judge`; a plug-in that raises while its layer is built is a ConfigError too."""
-        found: tuple[Candidate, Router | None, int] | ConfigError | Fault = contain(self._judge)
-        if isinstance(found, Fault):
-            return ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {found.detail}")])
-        return found
+        result: tuple[Candidate, Router | None, int] | ConfigError | Fault = contain(self._judge)
+        if isinstance(result, Fault):
+            return ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {result.detail}")])
+        return result
 
     def _judge(self) -> tuple[Candidate, Router | None, int] | ConfigError:
         """The candidate, its router (None if nothing has changed) and the cases passed; or what is wrong with it."""
@@ -170,10 +170,10 @@ def stamp(file: File | None) -> Stamp:
     if file is None:
         return "", 0, -1, 0
     try:
-        found = file.stat()
+        stat = file.stat()
     except (OSError, ValueError):
         return str(file), 0, -1, 0
-    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+    return str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _digest(document: Document, cases: list[Case]) -> str:

@@ -69,7 +69,7 @@ def build(
         wrap = file.text.fold == "unicode"
         matcher = lexicon.compile(wrap=wrap)
         read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap, inherit=file.text.inherit)
-        asked = [place.call for place in placed if place.call is not None]
+        built = [place.call for place in placed if place.call is not None]
         missing = tuple(
             f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
             for place in placed
@@ -92,8 +92,8 @@ def build(
             contract=file.contract,
             adjust=adjust,
             split=_split(file.split, matcher, lexicon, placed, file.routes, read),
-            declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
-            undeclared=frozenset(name for layer in asked for name in layer.undeclared),
+            declared=tuple(layer.validate for layer in built if layer.judges_by == "declared"),
+            undeclared=frozenset(name for layer in built for name in layer.undeclared),
             remarks=remarks
             + missing
             + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),

@@ -37,16 +37,16 @@ _BEFORE = {"type": "string", "description": "The id of the item this new one goe
 
 def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
     """The schema of profile files with these kinds of layer, by default all that are installed."""
-    found = {kind.name: kind for kind in (kinds().values() if known is None else known)}
-    usable = {name: structs for name, kind in sorted(found.items()) if (structs := _structs(kind.config)) is not None}
+    by_name = {kind.name: kind for kind in (kinds().values() if known is None else known)}
+    usable = {name: structs for name, kind in sorted(by_name.items()) if (structs := _structs(kind.config)) is not None}
     own: dict[type[Struct], None] = {}
     for structs in (_structs(ProfileFile), _structs(LayerHead), _structs(AdjustHead), *usable.values()):
         own |= dict.fromkeys(structs or ())
     names, defs = _definitions(list(own))
     for section, head, label in (("layers", LayerHead, "Layer"), ("adjust", AdjustHead, "Adjustment")):
         stage = section.removesuffix("s")
-        configs = {name: names[kind.config] for name, kind in found.items() if kind.stage == stage and name in usable}
-        open_ones = [name for name, kind in found.items() if kind.stage == stage and name not in usable]
+        configs = {name: names[kind.config] for name, kind in by_name.items() if kind.stage == stage and name in usable}
+        open_ones = [name for name, kind in by_name.items() if kind.stage == stage and name not in usable]
         defs |= _entries(label, defs[names[head]], configs, defs, open_ones)
         items = defs[names[ProfileFile]]["properties"][section]
         items["items"] = {"$ref": f"{_REF}{label}"}
@@ -117,33 +117,33 @@ def field_notes(struct: type[Struct]) -> dict[str, str]:
 
 def _within(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
     """A copy of a schema with `change` applied to every schema directly inside it."""
-    found: Schema = {}
+    changed: Schema = {}
     for key, entry in schema.items():
         if key in ("default", "enum", "const", "examples"):
-            found[key] = entry
+            changed[key] = entry
         elif key == "properties":
-            found[key] = {name: change(inner) for name, inner in entry.items()}
+            changed[key] = {name: change(inner) for name, inner in entry.items()}
         elif isinstance(entry, dict):
-            found[key] = change(entry)
+            changed[key] = change(entry)
         elif isinstance(entry, list):
-            found[key] = [change(inner) if isinstance(inner, dict) else inner for inner in entry]
+            changed[key] = [change(inner) if isinstance(inner, dict) else inner for inner in entry]
         else:
-            found[key] = entry
-    return found
+            changed[key] = entry
+    return changed
 
 
 def _portable(schema: Schema) -> Schema:
     """The schema for TOML, which has no null, and with ECMAScript patterns, in which `\\Z` would be a letter."""
-    found = _within(schema, _portable)
-    if "default" in found and found["default"] is None:
-        del found["default"]
-    if "pattern" in found:
-        found["pattern"] = found["pattern"].replace(r"\Z", "$")
-    if "anyOf" in found:
-        found["anyOf"] = [choice for choice in found["anyOf"] if choice != {"type": "null"}]
-        if len(found["anyOf"]) == 1:
-            found |= found.pop("anyOf")[0]
-    return found
+    portable = _within(schema, _portable)
+    if "default" in portable and portable["default"] is None:
+        del portable["default"]
+    if "pattern" in portable:
+        portable["pattern"] = portable["pattern"].replace(r"\Z", "$")
+    if "anyOf" in portable:
+        portable["anyOf"] = [choice for choice in portable["anyOf"] if choice != {"type": "null"}]
+        if len(portable["anyOf"]) == 1:
+            portable |= portable.pop("anyOf")[0]
+    return portable
 
 
 def _entries(
@@ -178,17 +178,17 @@ def _partial(schema: Schema) -> Schema:
     if "if" in schema:  # the condition itself must stay as it is
         follows = schema["then"] if "$ref" in schema["then"] else {}
         return {**schema, "then": _partial(follows)}
-    found = _within(schema, _partial)
-    found.pop("required", None)
-    if "$ref" in found:
-        found["$ref"] += PARTIAL
-    if found.get("type") == "object" and "properties" in found:
-        own = found["properties"]
+    partial = _within(schema, _partial)
+    partial.pop("required", None)
+    if "$ref" in partial:
+        partial["$ref"] += PARTIAL
+    if partial.get("type") == "object" and "properties" in partial:
+        own = partial["properties"]
         lists = [own[name] for name in (WORD_TABLE, *WORD_LISTS) if name in own and _holds_phrases(own[name])]
         changes = {ADD_WORDS: _ADD, DROP_WORDS: _OUT} if lists else {}
         words = {name: {**_plain(lists[0]), "description": note} for name, note in changes.items()}
-        found["properties"] = {**own, **words, "drop": _DROP, "before": _BEFORE}
-    return found
+        partial["properties"] = {**own, **words, "drop": _DROP, "before": _BEFORE}
+    return partial
 
 
 def _holds_phrases(schema: Schema) -> bool:

@@ -87,13 +87,13 @@ def read_settings(
         return wanted()
     document = read(file)
     table = document.tree.get(name, {})
-    found = [
+    mistakes = [
         *_misspelt(document.tree, name, wanted),
         *conform(table, inspect.type_info(wanted), (name,)),
         *check(table),
     ]
-    if found:
-        raise ConfigError([document.problem(path, message) for path, message in found])
+    if mistakes:
+        raise ConfigError([document.problem(path, message) for path, message in mistakes])
     return msgspec.convert(table, wanted)
 
 

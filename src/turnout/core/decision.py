@@ -390,10 +390,10 @@ def first_id(millisecond: int) -> str:
 
 def id_ms(ident: str) -> int:
     """The millisecond an id begins with; characters outside the alphabet count as 0."""
-    found = 0
+    number = 0
     for letter in ident[:10]:
-        found = found * 32 + max(_ALPHABET.find(letter), 0)
-    return found
+        number = number * 32 + max(_ALPHABET.find(letter), 0)
+    return number
 
 
 _ids = _IdSource()

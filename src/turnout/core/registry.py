@@ -125,8 +125,8 @@ def kinds() -> Mapping[str, Kind]:
 
 def is_brought_by_app(name: str) -> bool:
     """Whether an application replaces layers of this kind with its own."""
-    found = kinds().get(name)
-    return found is not None and found.by_app
+    registered = kinds().get(name)
+    return registered is not None and registered.by_app
 
 
 def broken() -> Mapping[str, str]:

@@ -243,8 +243,8 @@ class Router:
             routes, how, more = self._adjust(reading, query.ceiling, routes, how)
             remarks += more
         remarks += unsplit
-        asked = tuple(trace)
-        ident, elapsed = stamp(started, asked, part)
+        steps = tuple(trace)
+        ident, elapsed = stamp(started, steps, part)
         return Decision(
             profile,
             query,
@@ -253,7 +253,7 @@ class Router:
             margin,
             by,
             who + how,
-            asked,
+            steps,
             chosen,
             held,
             remarks,

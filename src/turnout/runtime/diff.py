@@ -179,14 +179,14 @@ def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
 
 def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
     """For each route of both profiles: the fields of its policy that differ, old and new."""
-    found = {}
+    changes = {}
     for route in old.routes:
         if route in new.policies:
             was, now = (msgspec.to_builtins(profile.policies[route]) for profile in (old, new))
             fields = {name: (was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))}
             if differing := {name: pair for name, pair in fields.items() if pair[0] != pair[1]}:
-                found[route] = differing
-    return found
+                changes[route] = differing
+    return changes
 
 
 class DiffJob(NamedTuple):

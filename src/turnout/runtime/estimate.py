@@ -30,11 +30,11 @@ def cost_of_rest(profile: Profile, texts: Sequence[str], config: str | None) -> 
     usd = None
     if place.kind == "llm.v1":
         entry = next(entry for entry in profile.resolved["layers"] if layer_id(entry) == place.id)
-        asked = msgspec.convert(own_keys(entry), LlmConfig)
+        layer = msgspec.convert(own_keys(entry), LlmConfig)
         slots = load_slots(config)
-        slot = slots.by_id(asked.model) if asked.model else slots.find(asked.slot)
+        slot = slots.by_id(layer.model) if layer.model else slots.find(layer.slot)
         if slot is not None and slot.usable and slot.provider != "demo":
-            lengths = sorted(min(len(text), asked.characters) for text in texts)
-            units = len(system_prompt(asked, profile.routes)) + lengths[len(lengths) // 2]
-            usd = cost_usd(slot, Usage(estimate(units), asked.max_tokens))
+            lengths = sorted(min(len(text), layer.characters) for text in texts)
+            units = len(system_prompt(layer, profile.routes)) + lengths[len(lengths) // 2]
+            usd = cost_usd(slot, Usage(estimate(units), layer.max_tokens))
     return QuestionCost(place.id, usd, place.deadline_ms)

@@ -39,13 +39,13 @@ def load_profile(
     An embedder is looked for only if a trained model needs one or answers better with one. The warning about a model
     that cannot run points to the caller of the function that called this one.
     """
-    found = files.load_profile(profile, config=config, models=models, embedder=embedder)
-    wanted = bool(absent_models(found)) or any(place.call is not None and place.call.lacks for place in found.layers)
+    loaded = files.load_profile(profile, config=config, models=models, embedder=embedder)
+    wanted = bool(absent_models(loaded)) or any(place.call is not None and place.call.lacks for place in loaded.layers)
     if embedder is None and wanted and (embedder := open_embedder(config, local=local)) is not None:
-        found = files.load_profile(profile, config=config, models=models, embedder=embedder)
-    for warning in idle_models(found):
+        loaded = files.load_profile(profile, config=config, models=models, embedder=embedder)
+    for warning in idle_models(loaded):
         warnings.warn(warning, IdleModelWarning, stacklevel=3)
-    return found
+    return loaded
 
 
 def open_embedder(config: str | os.PathLike[str] | None, *, local: bool = False) -> Embeds | None:

@@ -173,7 +173,7 @@ def _interrupts_held() -> Iterator[None]:
 
 def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
     router = router_of(job.profile, job.config)
-    done = DecidedRows(len(chunk.lines), chunk.size)
+    decided = DecidedRows(len(chunk.lines), chunk.size)
     output: list[bytes] = []
     for number, line in enumerate(chunk.lines, chunk.first):
         head = b'{"row":%d,' % number
@@ -184,16 +184,16 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
             text = text_of(row, job.field)
             decision = router.route_sync(Query(text))
         except QueryError as error:
-            done.fail(number, error)
+            decided.fail(number, error)
             output.append(b'%b"error":%b}\n' % (head, msgspec.json.encode(str(error))))
             continue
-        done.routes[" + ".join(decision.routes)] += 1
-        done.outcomes[decision.outcome] += 1
+        decided.routes[" + ".join(decision.routes)] += 1
+        decided.outcomes[decision.outcome] += 1
         if job.with_text:
             head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
-    done.output = escape_json(b"".join(output))
-    return done
+    decided.output = escape_json(b"".join(output))
+    return decided
 
 
 @functools.cache

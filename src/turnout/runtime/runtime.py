@@ -175,8 +175,8 @@ class Runtime:
             started = time.monotonic()
             changed = self._stamp != (seen := stamp(settings_file(self.config)))
             for live in list(self._live.values()):
-                done = await asyncio.to_thread(live.poll)
-                changed = changed or (done is not None and done.status == "swapped")
+                reloaded = await asyncio.to_thread(live.poll)
+                changed = changed or (reloaded is not None and reloaded.status == "swapped")
             # A problem may be in any file that the settings name, so after a failed reload try again at every check.
             if changed or problems:
                 self._stamp = seen
@@ -189,10 +189,10 @@ class Runtime:
 
     async def reload(self) -> Reload:
         """Read slots and profiles again."""
-        done = await self._reload()
-        if done.problems:
-            _warn(done.problems)
-        return done
+        result = await self._reload()
+        if result.problems:
+            _warn(result.problems)
+        return result
 
     async def _reload(self) -> Reload:
         async with self._reloading:

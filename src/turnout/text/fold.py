@@ -182,10 +182,10 @@ def _matches(pattern: str, encoded: bytes) -> bool:
 @functools.cache
 def _set(pattern: str) -> Any:
     """A set of one RE2 pattern: twenty times faster than `re`, and it makes no match object."""
-    found = re2.Set.SearchSet()
-    found.Add(pattern)
-    found.Compile()
-    return found
+    matcher = re2.Set.SearchSet()
+    matcher.Add(pattern)
+    matcher.Compile()
+    return matcher
 
 
 def _normalise(text: str) -> str:

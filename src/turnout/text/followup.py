@@ -109,10 +109,10 @@ def measure(text: str, history: Sequence[str], *, past: bool = False) -> dict[st
 
 def _measure(read: _Text, text: str, history: Sequence[str], *, past: bool) -> Iterator[tuple[str, float]]:
     table = _tables[read.code]
-    said = fold(" ".join(turn[:TURN_WINDOW] for turn in history[-TURNS:])).text
-    known = {word[:STEM] for word in _words(said)}
+    earlier = fold(" ".join(turn[:TURN_WINDOW] for turn in history[-TURNS:])).text
+    known = {word[:STEM] for word in _words(earlier)}
     named = _names(read, table)
-    old = {name for name in named if (name in said if read.unspaced else name in known)}
+    old = {name for name in named if (name in earlier if read.unspaced else name in known)}
     new = len(named) - len(old)
     length = len(read.words) / 2 if read.unspaced else len(read.words)
     signs = _signs(read, table)
@@ -143,8 +143,8 @@ def _measure(read: _Text, text: str, history: Sequence[str], *, past: bool) -> I
     seen = text[:WINDOW] if text.isprintable() else "".join(filter(str.isprintable, text[: 4 * WINDOW]))[:WINDOW]
     # In German every noun has a capital.
     capitals = [] if read.code == "de" else [fold(name).text[:STEM] for name in _capitals(seen)]
-    yield "new name", float(any(name not in said for name in capitals))
-    yield "old name", float(any(name in said for name in capitals))
+    yield "new name", float(any(name not in earlier for name in capitals))
+    yield "old name", float(any(name in earlier for name in capitals))
     yield "digits", float(any(character.isdigit() for character in read.flat))
     yield "question mark", float("?" in text or "？" in text)
     yield "brings", float(not _BRINGING.isdisjoint(text[: 4 * WINDOW]))

@@ -181,17 +181,17 @@ class _Block(NamedTuple):
 def extract(user_text: str, system_text: str = "") -> OwnWords:
     """The user's words in the last user message, given the text of all system messages."""
     system = system_text.strip()
-    got = _unpack(OwnWords(user_text.strip(), ()))
-    if packed := bool(got.notes):
-        got = _cut_outside(got)
+    current = _unpack(OwnWords(user_text.strip(), ()))
+    if packed := bool(current.notes):
+        current = _cut_outside(current)
     else:
-        cut = _cut_outside(_cut_system(got, system))
+        cut = _cut_outside(_cut_system(current, system))
         # A client may put its own block before the packed history.
-        if cut is not got:
-            got = _unpack(cut)
-            packed = got is not cut
-    asked = _cut_to_inside(got)
-    return _cut_to_tail(got) if asked is got and not packed and not system else asked
+        if cut is not current:
+            current = _unpack(cut)
+            packed = current is not cut
+    inside = _cut_to_inside(current)
+    return _cut_to_tail(current) if inside is current and not packed and not system else inside
 
 
 def is_wrapped(text: str) -> bool:
@@ -207,49 +207,49 @@ def _pieces_around(text: str, blocks: list[_Block]) -> list[str]:
     return [text[start:end] for start, end in zip([0, *ends], [*starts, None], strict=True)]
 
 
-def _unpack(got: OwnWords) -> OwnWords:
+def _unpack(current: OwnWords) -> OwnWords:
     """Keep only what follows the last current-message marker; an earlier one may be quoted in the history."""
-    if not got.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):
-        return got
-    end = max((mark.end() for mark in _PACKED_CURRENT.finditer(got.words)), default=len(got.words))
-    current = got.words[end:].strip()
-    return OwnWords(current, (*got.notes, "extract.packed" if current else "extract.packed_empty"))
+    if not current.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):
+        return current
+    end = max((mark.end() for mark in _PACKED_CURRENT.finditer(current.words)), default=len(current.words))
+    rest = current.words[end:].strip()
+    return OwnWords(rest, (*current.notes, "extract.packed" if rest else "extract.packed_empty"))
 
 
-def _cut_system(got: OwnWords, system: str) -> OwnWords:
-    if not system or len(got.words) <= len(system):
-        return got
+def _cut_system(current: OwnWords, system: str) -> OwnWords:
+    if not system or len(current.words) <= len(system):
+        return current
     # Not str.rfind, which is quadratic for a long needle that almost occurs.
-    at = got.words.find(system)
+    at = current.words.find(system)
     if at < 0:
-        return got
-    return _kept(got, _joined([got.words[:at], got.words[at + len(system) :]]), ["extract.embedded_system"])
+        return current
+    return _kept(current, _joined([current.words[:at], current.words[at + len(system) :]]), ["extract.embedded_system"])
 
 
-def _cut_outside(got: OwnWords) -> OwnWords:
-    blocks = _blocks(got.words, "outside")
-    return _kept(got, _joined(_pieces_around(got.words, blocks)), _names(blocks))
+def _cut_outside(current: OwnWords) -> OwnWords:
+    blocks = _blocks(current.words, "outside")
+    return _kept(current, _joined(_pieces_around(current.words, blocks)), _names(blocks))
 
 
-def _cut_to_inside(got: OwnWords) -> OwnWords:
-    blocks = _blocks(got.words, "inside")
-    insides = (got.words[block.inner_start : block.inner_end].strip() for block in blocks)
-    return _kept(got, "\n".join(filter(None, insides)), _names(blocks))
+def _cut_to_inside(current: OwnWords) -> OwnWords:
+    blocks = _blocks(current.words, "inside")
+    insides = (current.words[block.inner_start : block.inner_end].strip() for block in blocks)
+    return _kept(current, "\n".join(filter(None, insides)), _names(blocks))
 
 
-def _cut_to_tail(got: OwnWords) -> OwnWords:
-    if len(got.words) <= _TAIL_CHARS:
-        return got
+def _cut_to_tail(current: OwnWords) -> OwnWords:
+    if len(current.words) <= _TAIL_CHARS:
+        return current
     # A tail that is short enough is in this window together with the line breaks before it.
-    lines = got.words[-_TAIL_CHARS - len("\r\n\r\n") :].split("\n")
+    lines = current.words[-_TAIL_CHARS - len("\r\n\r\n") :].split("\n")
     blank = next((i for i in range(len(lines) - 1, 0, -1) if not lines[i].strip()), len(lines))
     tail = "\n".join(lines[blank + 1 :]).strip()
-    return _kept(got, tail, ["extract.tail"]) if len(tail) < _TAIL_CHARS else got
+    return _kept(current, tail, ["extract.tail"]) if len(tail) < _TAIL_CHARS else current
 
 
-def _kept(got: OwnWords, words: str, notes: list[str]) -> OwnWords:
-    """The result of a cut, or `got` itself if there was no cut or it would leave nothing."""
-    return OwnWords(words, tuple(dict.fromkeys((*got.notes, *notes)))) if words and notes else got
+def _kept(current: OwnWords, words: str, notes: list[str]) -> OwnWords:
+    """The result of a cut, or `current` itself if there was no cut or it would leave nothing."""
+    return OwnWords(words, tuple(dict.fromkeys((*current.notes, *notes)))) if words and notes else current
 
 
 def _joined(pieces: list[str]) -> str:

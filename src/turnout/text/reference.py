@@ -253,7 +253,7 @@ def _find_pointer(question: _Question) -> Reference | None:
                 continue
             if not (word == "it" and _is_expletive(words, at)) and not _has_antecedent(question, at):
                 return Reference("pronoun", _with_next(words, at))
-        elif word in _POINTERS and not question.brings and _POINTERS[word](words, at) and not _is_told(words, at):
+        elif word in _POINTERS and not question.brings and _POINTERS[word](words, at) and not _has_named(words, at):
             return Reference("deictic", _with_next(words, at))
     return None
 
@@ -270,31 +270,31 @@ def _is_expletive(words: list[str], at: int) -> bool:
     rest = [word for word in after if word not in EN.auxiliary]
     while rest and (rest[0] in EN.degree or rest[0].endswith("ly")):
         del rest[0]
-    said, then = rest[0] if rest else "", [word for word in rest[1:] if word not in ("n't", "not")]
+    head, then = rest[0] if rest else "", [word for word in rest[1:] if word not in ("n't", "not")]
     is_said = before in EN.auxiliary or (after != [] and after[0] in EN.auxiliary)
     if before in EN.framing and any(word in EN.announced or word == "so" for word in after):
         return True
-    if (not said or said in EN.now) and is_said and any(word in EN.clock for word in asked):
+    if (not head or head in EN.now) and is_said and any(word in EN.clock for word in asked):
         return True
     if (
-        said in EN.impersonal
-        or said in EN.weather
-        or (said in ("going", "supposed") and not EN.weather.isdisjoint(then[:3]))
+        head in EN.impersonal
+        or head in EN.weather
+        or (head in ("going", "supposed") and not EN.weather.isdisjoint(then[:3]))
     ):
         return True
-    if said in EN.announced:
+    if head in EN.announced:
         # Is it that ..., how simple is it to ...; not: what is it to him.
-        return said not in ("to", "what") or ("how" in asked and before in EN.be)
-    if said in EN.lasting:
-        return any(word in EN.announced or word == "for" for word in then) or (not then and said in ("take", "cost"))
-    if (said in ("like", "considered") and "to" in then) or ("been" in after and not EN.span.isdisjoint(then)):
+        return head not in ("to", "what") or ("how" in asked and before in EN.be)
+    if head in EN.lasting:
+        return any(word in EN.announced or word == "for" for word in then) or (not then and head in ("take", "cost"))
+    if (head in ("like", "considered") and "to" in then) or ("been" in after and not EN.span.isdisjoint(then)):
         return True
     if (
         not is_said
         or not then
-        or said in EN.raising
-        or said in _MARK
-        or (said.endswith(("ed", "wn")) and said not in EN.allowed)
+        or head in EN.raising
+        or head in _MARK
+        or (head.endswith(("ed", "wn")) and head not in EN.allowed)
     ):
         return False
     return (
@@ -405,7 +405,7 @@ def _points_ahead(question: _Question, at: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- demonstratives
 
 
-def _is_told(words: list[str], at: int) -> bool:
+def _has_named(words: list[str], at: int) -> bool:
     """Whether the sentence has named something that may be meant: in an earlier clause, or plenty in this one."""
     edge = next((place for place in range(at - 1, -1, -1) if words[place] in EN.edge), 0)
     return any(map(_is_name, words[:edge])) or sum(map(_is_name, words[:at])) >= PLENTY
@@ -534,5 +534,5 @@ def _definite(words: list[str], at: int) -> list[str]:
     noun, after = words[at + 1 : end], words[end] if end < len(words) else ""
     if len(noun) > 1 and noun[-1].endswith(("ed", "ly")):
         noun = noun[:-1]
-    told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in EN.unique or after in EN.telling
-    return [] if told or noun[0] in EN.picked or noun[0].endswith("est") else noun
+    specific = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in EN.unique or after in EN.telling
+    return [] if specific or noun[0] in EN.picked or noun[0].endswith("est") else noun

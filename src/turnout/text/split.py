@@ -50,11 +50,11 @@ def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> 
 
     Statements go with the question before them, and at the beginning with the first question.
     """
-    asked = text.strip()
-    whole = unquoted(asked)
+    question = text.strip()
+    whole = unquoted(question)
     window = whole[:WINDOW]
     if len(asking(window)) < 2:
-        return [asked] if asked else []
+        return [question] if question else []
     tokens, quoted = read_words(window)
     opening = [at for at, token in enumerate(tokens) if token.opens and not {at - 1, at} <= quoted]
     cuts = [0]
@@ -65,9 +65,9 @@ def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> 
             cuts.append(start)
         since = since or bool(asking(sentence))
     if len(cuts) < 2:
-        return [asked]
+        return [question]
     parts = [_without_joint(whole[start:end]) for start, end in pairwise((*cuts, len(whole)))]
-    return parts if all(knows(part[:WINDOW]) for part in parts) else [asked]
+    return parts if all(knows(part[:WINDOW]) for part in parts) else [question]
 
 
 def _asks_alone(sentence: str, hits: Hits) -> bool:
@@ -107,12 +107,12 @@ def _parts(text: str, hits: Hits | None, most: int, *, statement: bool) -> list[
     # A cut needs a conjunction or comma, and no comparison. RE2 finds out four times as fast as `re`.
     if signs().scan(folded) != (0,):
         return [whole] if folded or whole != window else []
-    asked, whole = whole, unquoted(whole)
+    question, whole = whole, unquoted(whole)
     window = whole[:WINDOW]
     clauses = bind(read_clauses(window, hits))
     cuts = find_cuts(window, clauses, hits, most, statement=statement)
     if not cuts:
-        return [asked]
+        return [question]
     starts = [clauses[cut].start for cut in (0, *cuts)]
     ends = [clauses[cut - 1].end for cut in cuts]
     ends.append(clauses[-1].end if len(whole) == len(window) else len(whole))

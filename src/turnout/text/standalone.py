@@ -67,33 +67,33 @@ def _fragment(text: str) -> str:
 def _put(fragment: str, before: str) -> str:
     """The question before, with the fragment in the place of a similar phrase."""
     mark = before[len(before.rstrip(_END)) :].strip() or "?"
-    asked = before.rstrip(_END)
-    words = list(_word(asked))
+    before = before.rstrip(_END)
+    words = list(_word(before))
     folded = [fold(word[0]).text for word in words]
     first = fold(fragment.split(maxsplit=1)[0]).text
     is_time = match_phrase([fold(word[0]).text for word in _word(fragment)], LISTS.times) > 0
     for at in range(len(words) - 1, -1, -1):
         size = match_phrase(folded, LISTS.times, at)
         if is_time and size:
-            return f"{asked[: words[at].start()]}{fragment}{asked[words[at + size - 1].end() :]}{mark}"
+            return f"{before[: words[at].start()]}{fragment}{before[words[at + size - 1].end() :]}{mark}"
     if is_time:
-        return f"{asked} {fragment}{mark}"
+        return f"{before} {fragment}{mark}"
     places = [at for at, word in enumerate(folded) if at and word in LISTS.prepositions]
     alike = [at for at in places if folded[at] == first]
     if alike:
-        return f"{asked[: words[alike[-1]].start()]}{fragment}{_time_behind(asked, words, folded, alike[-1])}{mark}"
+        return f"{before[: words[alike[-1]].start()]}{fragment}{_time_behind(before, words, folded, alike[-1])}{mark}"
     if first in LISTS.prepositions or not places:
-        return f"{asked} {fragment}{mark}"
+        return f"{before} {fragment}{mark}"
     # A bare name replaces what follows the last preposition.
     end = words[places[-1]].end()
-    return f"{asked[:end]} {fragment}{_time_behind(asked, words, folded, places[-1])}{mark}"
+    return f"{before[:end]} {fragment}{_time_behind(before, words, folded, places[-1])}{mark}"
 
 
-def _time_behind(asked: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> str:
+def _time_behind(question: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> str:
     """The time at the end of the question, after the phrase that is replaced, if there is one."""
     for place in range(at + 1, len(words)):
         if match_phrase(folded, LISTS.times, place) == len(words) - place:
-            return f" {asked[words[place].start() :]}"
+            return f" {question[words[place].start() :]}"
     return ""
 
 
