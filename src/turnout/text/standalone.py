@@ -72,15 +72,13 @@ def _put(fragment: str, before: str) -> str:
     folded = [fold(word[0]).text for word in words]
     first = fold(fragment.split(maxsplit=1)[0]).text
     is_time = match_phrase([fold(word[0]).text for word in _word(fragment)], LISTS.times) > 0
-    for at in range(len(words) - 1, -1, -1):
-        size = match_phrase(folded, LISTS.times, at)
-        if is_time and size:
-            return f"{before[: words[at].start()]}{fragment}{before[words[at + size - 1].end() :]}{mark}"
     if is_time:
+        for at in reversed(range(len(words))):
+            if size := match_phrase(folded, LISTS.times, at):
+                return f"{before[: words[at].start()]}{fragment}{before[words[at + size - 1].end() :]}{mark}"
         return f"{before} {fragment}{mark}"
     places = [at for at, word in enumerate(folded) if at and word in LISTS.prepositions]
-    alike = [at for at in places if folded[at] == first]
-    if alike:
+    if alike := [at for at in places if folded[at] == first]:
         return f"{before[: words[alike[-1]].start()]}{fragment}{_time_behind(before, words, folded, alike[-1])}{mark}"
     if first in LISTS.prepositions or not places:
         return f"{before} {fragment}{mark}"
