@@ -153,7 +153,7 @@ def _is_joining(character: str) -> bool:
 def _fold_thoroughly(text: str, others: set[str]) -> FoldedText:
     # Piece by piece, because the pattern is slow and one call would block all other requests.
     text = "".join(_invisible.sub("", text[at : at + WINDOW]) for at in range(0, len(text), WINDOW))
-    units = len(text.encode("utf-16-le", "surrogatepass")) // 2
+    units = utf16_units(text)
     # The more a character can expand, the less of the text is read, so that the result stays bounded.
     longest = 18 if len(others) > MANY else max((len(_normalise(character)) for character in others), default=1)
     half = WINDOW // 2 * UNFOLDED // max(longest, UNFOLDED)
@@ -214,5 +214,9 @@ def _long_run_of_marks() -> re.Pattern[str]:
 
 def fold_javascript(text: str) -> FoldedText:
     """Lower case only, with lengths as in JavaScript: for profiles that reproduce a JavaScript scorer."""
-    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return FoldedText(text.lower(), units)
+    return FoldedText(text.lower(), len(text) if text.isascii() else utf16_units(text))
+
+
+def utf16_units(text: str) -> int:
+    """The length of a text as JavaScript counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -25,7 +25,7 @@ import re2
 
 from turnout.core.query import Query, Reading, Turn
 
-from .fold import ASCII_FOLDING, CODEC, FoldedText, fold, fold_javascript
+from .fold import ASCII_FOLDING, CODEC, FoldedText, fold, fold_javascript, utf16_units
 from .match import UNSPACED, Matcher, Search, search_set
 from .reference import needs_history
 from .words import Words
@@ -90,7 +90,7 @@ def _ends(text: str) -> tuple[str, str, int]:
     was left out."""
     half = LONGEST // 2
     ends = f"{text[:half]}\n{text[-half:]}"
-    return ends, ends[half - SEAM : half + SEAM], len(text[half:-half].encode("utf-16-le", "surrogatepass")) // 2
+    return ends, ends[half - SEAM : half + SEAM], utf16_units(text[half:-half])
 
 
 def find_task(query: Query, words: str) -> str:
