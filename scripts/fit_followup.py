@@ -38,7 +38,7 @@ STRANGE = frozenset(["code", "log", "agent", "tool", "wrapped", "article", "long
 # Words that so many questions share say nothing of their subject.
 COMMON = 60
 
-MADE = "# By scripts/fit_followup.py: what is added for each measure. A sum of 0 or more leans on the history."
+MADE = "# By scripts/fit_followup.py: the weight of each feature. A sum of 0 or more needs the history."
 
 
 class Row(NamedTuple):

@@ -50,8 +50,8 @@ def load(
     """The router of a profile: a shipped name (`study`) or the path of a TOML file.
 
     `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
-    models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, the one that
-    the settings name or that is installed is used. A warning tells when a trained model that should serve cannot run.
+    models; without it, layers that need one pass. `embedder` turns texts into vectors; by default it is the one that
+    the settings name or that is installed. Warns if a trained model that should serve cannot run.
     """
     from .runtime import load as runtime
 
@@ -65,7 +65,7 @@ def load_profile(
     models: _Asks | None = None,
     embedder: _Embeds | None = None,
 ) -> Profile:
-    """The profile that `load` makes a router of."""
+    """The profile alone; arguments as for `load`."""
     from .runtime import load as runtime
 
     return runtime.load_profile(profile, config=config, models=models, embedder=embedder)
@@ -81,11 +81,11 @@ def _from_examples(
     name: str = "examples",
     seed: int = 0,
 ) -> Router:
-    """A router that has learnt from some texts of each route, in memory: `{"refund": ["…", "…"], "parcel": ["…"]}`.
+    """A router trained in memory on example texts of each route: `{"refund": ["…", "…"], "parcel": ["…"]}`.
 
-    What it does not know, or is less sure about than `gate`, goes to `fallback`: one of the routes, or a route of its
-    own, by default `other`. Texts under `oos` are for none of the routes. `policies` says what a route means to you.
-    `embedder` reads meanings beside words: the one that is installed, another, or `none`. Needs `turnout[learn]`.
+    A question it is less sure about than `gate` goes to `fallback`: one of the routes or a new one, by default `other`.
+    Texts under `oos` belong to none of the routes. `policies` says what each route means. `embedder` compares meanings
+    as well as words: by default the one that is installed; `none` uses words alone. Needs `turnout[learn]`.
     """
     from .runtime import load as runtime
 

@@ -148,7 +148,7 @@ def test_cases_that_cannot_be_read(mini: Path, run: Run) -> None:
     mini.with_name("mini.jsonl").write_bytes(b"\x7fELF\xd0\x00")
     ran = run("check", str(mini), "--cases")
     assert ran.code == 1
-    assert "mini.jsonl: cannot be read: not UTF-8 text (byte 4)" in ran.out
+    assert "mini.jsonl: not UTF-8 text (byte 4): save it as UTF-8" in ran.out
     assert "codec" not in ran.out
     mini.with_name("mini.jsonl").unlink()
     ran = run("check", str(mini), "--cases")

@@ -126,12 +126,16 @@ def test_every_bad_row_is_named(tmp_path: Path) -> None:
         assert part in message
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"], ids=["missing", "not UTF-8"])
-def test_a_file_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "cannot be read"), (b"\xff\xfe", "not UTF-8 text")],
+    ids=["missing", "not UTF-8"],
+)
+def test_a_file_that_cannot_be_read(content: bytes | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"cases\.jsonl: cannot be read"):
+    with pytest.raises(ConfigError, match=rf"cases\.jsonl: {message}"):
         read_cases(path)
 
 

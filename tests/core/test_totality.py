@@ -73,6 +73,25 @@ def test_an_explain_that_returns_no_reasons_is_an_error_of_its_own(told: Any) ->
     assert decision.json()
 
 
+@pytest.mark.parametrize("field", ["routes", "confidence", "margin"])
+def test_a_verdict_with_a_value_that_has_no_repr_is_invalid(field: str) -> None:
+    fields: dict[str, Any] = {"routes": ("second",), "confidence": 0.9, field: Speechless()}
+    decision = decide(ScriptedLayer([Verdict(**fields)]))
+    assert decision.outcome == "Fi"
+    assert decision.json()
+
+
+def test_a_splitter_or_adjustment_that_returns_a_value_without_repr_changes_nothing() -> None:
+    router = make_router(
+        [place(ScriptedLayer([GOOD]), "one")],
+        split=lambda reading: Speechless(),  # type: ignore[arg-type,return-value]
+        adjust=(lambda reading, routes: Speechless(),),  # type: ignore[arg-type,return-value]
+    )
+    decision = router.route_sync("x")
+    assert decision.routes == GOOD.routes
+    assert [reason.code for reason in decision.remarks] == ["adjust.error", "split.error"]
+
+
 def test_an_explain_may_return_a_list() -> None:
     decision = decide(ScriptedLayer([GOOD], explain=lambda verdict: [Reason("toy.x", "x")]))
     assert decision.reasons == (Reason("toy.x", "x"),)

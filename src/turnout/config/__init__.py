@@ -1,1 +1,1 @@
-"""From TOML to a profile: find and merge the files, report every mistake at once, build."""
+"""Builds profiles from TOML: finds and merges the files, reports every mistake at once."""

@@ -1,7 +1,7 @@
 """Golden cases: questions with the decision they must, or should, get.
 
-A `must` row breaks a build, a reload and `turnout check --cases`; the others are measured and feed accuracy. One
-JSONL file per profile, beside its TOML; a row says only what it cares about.
+A failing `must` row fails a build, a reload and `turnout check --cases`; the other rows measure accuracy. Each profile
+has one JSONL file beside its TOML; a row lists only the fields to compare.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from turnout.core.errors import ConfigError, Problem
 from turnout.core.profile import Profile
 from turnout.core.query import Query, Turn
 from turnout.core.router import Router
-from turnout.text.file import read_bytes, reason_of
+from turnout.text.json import UNREADABLE
 
-# Cases give numbers as a person computes them from a formula; this is far below any that matter and above float noise.
+from .document import read_source
+
+# Far below any difference that matters, and above floating-point noise: people compute expected numbers by hand.
 TOLERANCE = 1e-9
-# Every case is decided before a profile is served: at some 200 bytes each, these are 80,000, and take ten seconds.
+# Every case is decided before a profile is served: 80,000 cases of 200 bytes take ten seconds.
 MOST_BYTES = 16 * 1024 * 1024
 
 
 class ExpectedPart(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one part of a compound or conditional question must be."""
+    """One part that a compound or conditional question must have."""
 
     text: str
     routes: tuple[str, ...]
@@ -41,15 +43,15 @@ class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     route: str
     """The first route."""
     routes: tuple[str, ...] = ()
-    """All of them, in order; left out, only the first is looked at."""
+    """All routes, in order; if left out, only the first is compared."""
     parts: tuple[ExpectedPart, ...] | None = None
-    """Exactly these, in order; an empty list says that the question stays whole."""
+    """Exactly these parts, in order; an empty list: the question is not split."""
     text: str = ""
     turns: tuple[Turn, ...] = ()
     declared: str | None = None
     ceiling: str | None = None
     without: tuple[str, ...] = ()
-    """Layers that are left out: what must hold whichever classifier is trained, or configured, is said without it."""
+    """Layers to leave out, such as a classifier that may be trained differently."""
     must: bool = True
     by: str | None = None
     outcome: str | None = None
@@ -57,7 +59,7 @@ class Case(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     margin: float | None = None
     scores: Mapping[str, float] = {}
     reasons: tuple[str, ...] = ()
-    """Codes that must be among the decision's reasons."""
+    """Codes that the decision's reasons must include."""
     tolerance: float = TOLERANCE
     why: str = ""
 
@@ -69,36 +71,28 @@ class Result(NamedTuple):
     case: Case
     decision: Decision
     misses: tuple[str, ...]
-    """What differs, in words; empty when the case holds."""
+    """What differs, in words; empty if the case passes."""
 
 
 def read_cases(path: File) -> list[Case]:
-    """The cases of a file; every bad line is reported at once."""
+    """The cases of a file; raises a ConfigError with every bad line."""
     cases: list[Case] = []
     problems: list[Problem] = []
     seen: set[str] = set()
-    try:
-        # By line ends alone: a text may hold other characters that Python would split at.
-        lines = read_bytes(path, MOST_BYTES).decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    except UnicodeDecodeError as error:
-        said = f"cannot be read: not UTF-8 text (byte {error.start}): golden cases are JSONL"
-        raise ConfigError([Problem(str(path), said)]) from None
-    except OSError as error:
-        raise ConfigError([Problem(str(path), f"cannot be read: {reason_of(error)}")]) from None
-    for number, line in enumerate(lines, 1):
+    # Not `splitlines`: a text may have other characters at which that would split.
+    for number, line in enumerate(read_source(path, MOST_BYTES).split("\n"), 1):
         if not line.strip():
             continue
+        where = f"{path.name}:{number}"
         try:
             case = msgspec.json.decode(line, type=Case)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            problems.append(Problem(f"{path.name}:{number}", str(error)))
+        except UNREADABLE as error:
+            problems.append(Problem(where, str(error)))
             continue
         if case.id in seen:
-            problems.append(Problem(f"{path.name}:{number}", f"the id {case.id!r} is used twice"))
+            problems.append(Problem(where, f"the id {case.id!r} is used twice"))
         if case.routes and case.routes[0] != case.route:
-            problems.append(
-                Problem(f"{path.name}:{number}", f"route is {case.route!r}, but the first of routes {case.routes[0]!r}")
-            )
+            problems.append(Problem(where, f"route is {case.route!r}, but the first of routes {case.routes[0]!r}"))
         seen.add(case.id)
         cases.append(case)
     if problems:
@@ -117,7 +111,7 @@ def run_cases(router: Router, cases: Iterable[Case]) -> Iterator[Result]:
 
 
 def codes_of(profile: Profile) -> list[str]:
-    """The reason code of every signal, rule and override of a profile, whether it looks for words or measures."""
+    """The reason code of every signal, rule and override of a profile, with or without a pattern."""
     named = (("signals", "signals"), ("rules", "rule"), ("overrides", "override"))
     codes = [
         f"{prefix}.{entry['id']}"
@@ -137,9 +131,9 @@ def _misses(case: Case, decision: Decision) -> Iterator[str]:
     if case.parts is not None:
         yield from _part_misses(case.parts, decision.parts)
     for name in ("by", "outcome"):
-        wanted, found = getattr(case, name), getattr(decision, name)
-        if wanted is not None and found != wanted:
-            yield f"{name} is {found}, expected {wanted}"
+        expected, found = getattr(case, name), getattr(decision, name)
+        if expected is not None and found != expected:
+            yield f"{name} is {found}, expected {expected}"
     numbers = {"confidence": case.confidence, "margin": case.margin, **case.scores}
     found_numbers = {"confidence": decision.confidence, "margin": decision.margin, **decision.scores}
     for name, number in numbers.items():
@@ -151,18 +145,18 @@ def _misses(case: Case, decision: Decision) -> Iterator[str]:
             yield f"reason {code} is missing"
 
 
-def _part_misses(wanted: tuple[ExpectedPart, ...], found: tuple[Decision, ...]) -> Iterator[str]:
-    pieces = tuple(ExpectedPart(part.query.text, part.routes, part.role, part.then) for part in found)
-    if len(pieces) != len(wanted):
-        texts = " | ".join(piece.text for piece in pieces)
-        yield f"{len(pieces)} parts, expected {len(wanted)}" + (f": {texts}" if texts else "")
+def _part_misses(expected: tuple[ExpectedPart, ...], decided: tuple[Decision, ...]) -> Iterator[str]:
+    found = tuple(ExpectedPart(part.query.text, part.routes, part.role, part.then) for part in decided)
+    if len(found) != len(expected):
+        texts = " | ".join(part.text for part in found)
+        yield f"{len(found)} parts, expected {len(expected)}" + (f": {texts}" if texts else "")
         return
-    for number, (piece, want) in enumerate(zip(pieces, wanted, strict=True), 1):
+    for number, pair in enumerate(zip(found, expected, strict=True), 1):
         for name in ExpectedPart.__struct_fields__:
-            got, expected = getattr(piece, name), getattr(want, name)
-            if got != expected:
-                yield f"part {number}: {name} is {_shown(got)}, expected {_shown(expected)}"
+            value, wanted = (getattr(part, name) for part in pair)
+            if value != wanted:
+                yield f"part {number}: {name} is {_show(value)}, expected {_show(wanted)}"
 
 
-def _shown(value: str | tuple[str, ...]) -> str:
+def _show(value: str | tuple[str, ...]) -> str:
     return repr(value) if isinstance(value, str) else ", ".join(value)

@@ -1,13 +1,13 @@
-"""Which trained models a profile serves: for each layer that takes one, the folder its table leads to.
+"""Which trained models a profile serves: the folder of each layer that takes one.
 
     <data folder>/students/<profile>/<layer>/
-        <digest>/        a model, as it was trained; never changed once it stands here
+        <digest>/        a trained model; never changed
         champion         one line: the digest of the model that serves, or `shipped`
 
-A layer takes one if its table may name an `artefact`. Looked for under the profile's own name and then under that of
-the profile it extends, so that an heir is served by the same student until it has one of its own. A profile that had
-another name keeps the shelf it has under that one. The model that came with Turnout is the champion until another is.
-Here the champion is only read; `learn.registry` changes it.
+A layer takes a model if its kind has the field `artefact`. Models are looked up by the profile's name and then by that
+of the profile it extends, so that a derived profile uses the same student until it has its own. A renamed profile keeps
+its folder. Until another model is promoted, the champion is the one that came with Turnout. This module only reads the
+champion; `learn.registry` changes it.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from turnout.text.file import read_bytes, reason_of
 from .check import layer_id
 from .document import Tree
 from .name import current_name, old_names
+from .settings import data_folder
 
 FIELD = "artefact"
 CHAMPION = "champion"
 SHIPPED = "shipped"
-"""What stands for the model that came with Turnout, or for none where there is none."""
+"""Names the model that came with Turnout, if there is one."""
 
-# One folder's name: no separator, no leading dot, nothing a file system would take for something else.
+# A safe folder name: no separator, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-# A digest is the beginning of a SHA-256, in hex.
+# The beginning of a SHA-256, in hex.
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
-# The file that names the champion is one line.
+# Of the file that names the champion, which is one line.
 CHAMPION_BYTES = 4096
 
 
@@ -51,7 +52,7 @@ class IdleModelWarning(UserWarning):
 
 
 class ModelSummary(Struct, frozen=True):
-    """What is read of a manifest to list models; the rest is for the layer that serves one."""
+    """The part of a manifest needed to list models."""
 
     digest: str
     created: Any = None
@@ -65,7 +66,7 @@ class ModelSummary(Struct, frozen=True):
 def find_champion(profile: str, layer: str) -> File | None:
     """The folder of the model that serves: the user's own, else the one that came with Turnout, else None.
 
-    A champion that is named and not there is a ConfigError: another model than the one named is never served instead.
+    Raises ConfigError if the champion is missing, because no other model may serve in its place.
     """
     if not is_name(profile) or not is_name(layer):
         return None
@@ -74,8 +75,8 @@ def find_champion(profile: str, layer: str) -> File | None:
         return shipped_model(profile, layer)
     folder = shelf_of(profile, layer) / digest
     if not os.path.isfile(folder / MANIFEST):
-        said = f"the model {digest} it names is not on the shelf: turnout student rollback -p {profile}, or train again"
-        raise ConfigError([Problem(str(champion_file(profile, layer)), said)])
+        text = f"the model {digest} it names is not on the shelf: turnout student rollback -p {profile}, or train again"
+        raise ConfigError([Problem(str(champion_file(profile, layer)), text)])
     return folder
 
 
@@ -83,24 +84,24 @@ def champion_digest(profile: str, layer: str) -> str:
     """The digest of the champion, or `shipped`."""
     file = champion_file(profile, layer)
     try:
-        said = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
+        digest = read_bytes(file, CHAMPION_BYTES).decode("utf-8", "replace").strip()
     except FileNotFoundError:
         return SHIPPED
     except OSError as error:
         raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
-    if said != SHIPPED and not is_digest(said):
-        message = f"{said[:80]!r} is no model's digest: turnout student rollback -p {profile}, or delete the file"
+    if digest != SHIPPED and not is_digest(digest):
+        message = f"{digest[:80]!r} is no model's digest: turnout student rollback -p {profile}, or delete the file"
         raise ConfigError([Problem(str(file), message)])
-    return said
+    return digest
 
 
 def champion_file(profile: str, layer: str) -> File:
-    """The file that says which model serves: to follow a champion, look at this one."""
+    """The file that names the champion."""
     return shelf_of(profile, layer) / CHAMPION
 
 
 def shelf_of(profile: str, layer: str) -> File:
-    """The folder of one layer's models: where they are, under any name the profile has had, else where they will be."""
+    """The folder of one layer's models, under any name the profile has had; else the one to create."""
     layer = check_name(layer, "a layer")
     now = current_name(check_name(profile, "a profile"))
     places = [shelves() / name / layer for name in (now, *old_names(now))]
@@ -108,7 +109,7 @@ def shelf_of(profile: str, layer: str) -> File:
 
 
 def layers_with_models(profile: str) -> list[str]:
-    """The layers of a profile that have a shelf."""
+    """The layers of a profile that have a folder of models."""
     if not is_name(profile):
         return []
     folders = [shelves() / name for name in (profile, *old_names(profile))]
@@ -116,21 +117,18 @@ def layers_with_models(profile: str) -> list[str]:
 
 
 def shelves() -> File:
-    # Settings are read as profiles are: at the top of this file it would be a circle.
-    from .settings import data_folder
-
     return data_folder() / "students"
 
 
 def shipped_model(profile: str, layer: str) -> File | None:
-    """The model that came with Turnout, if there is one."""
+    """The folder of the model that came with Turnout, if there is one."""
     name = current_name(check_name(profile, "a profile"))
     folder = File(str(resources.files("turnout.profiles"))) / "students" / name / layer
     return folder if is_name(layer) and (folder / MANIFEST).is_file() else None
 
 
 def read_summary(folder: File) -> ModelSummary | None:
-    """What a folder's manifest says of itself; None where there is none that can be read."""
+    """A summary of a folder's manifest; None if it cannot be read."""
     try:
         return msgspec.json.decode(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES), type=ModelSummary)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -138,7 +136,7 @@ def read_summary(folder: File) -> ModelSummary | None:
 
 
 def is_name(name: str) -> bool:
-    """Whether a profile or a layer of that name can have a folder."""
+    """Whether a profile or layer of that name can have a folder."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -148,8 +146,8 @@ def is_digest(text: str) -> bool:
 
 def check_name(name: str, whose: str) -> str:
     if not is_name(name):
-        said = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
-        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {said}")
+        allowed = "letters, digits, '.', '_' and '-', at most 100, beginning with a letter or digit"
+        raise ShelfError(f"{name[:80]!r} cannot be {whose} with models of its own: its name may have {allowed}")
     return name
 
 
@@ -157,7 +155,7 @@ def check_name(name: str, whose: str) -> str:
 
 
 def find_model(tree: Tree, layer: str, digest: str | None) -> File | None:
-    """The folder of the model of that digest; without one, of the champion."""
+    """The folder of the model with that digest, or of the champion if there is no digest."""
     for name in _names(tree, layer):
         folder = find_champion(name, layer) if digest is None else _find_digest(name, layer, digest)
         if folder is not None:
@@ -175,7 +173,7 @@ def _find_digest(profile: str, layer: str, digest: str) -> File | None:
 
 
 def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
-    """The files that say which models serve: a change of them is a change of models."""
+    """The files that decide which models serve; when one of them changes, so may the models."""
     found: list[File] = []
     for layer, entry in _takers(tree):
         if entry.get("model") is None:
@@ -183,23 +181,23 @@ def followed(tree: Tree, beside: File | None) -> tuple[File, ...]:
         try:
             folder = _folder(tree, layer, entry, beside)
         except ConfigError:
-            continue  # the champion's own file is looked at, and that is the one to mend
+            continue  # the champion's own file is followed, and that is the one to correct
         if folder is not None:
             found.append(folder / MANIFEST)
     return tuple(found)
 
 
 def digest_models(tree: Tree, beside: File | None) -> str:
-    """Identifies the models that serve, by what their manifests say; empty where there are none."""
+    """A hash of the manifests of the models that serve; empty if there are none."""
     folders = {layer: folder for layer, entry in _takers(tree) if (folder := _folder(tree, layer, entry, beside))}
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for layer, folder in folders.items():
-        told.update(f"{layer}\0{folder}\0".encode("utf-8", "surrogatepass"))
+        digest.update(f"{layer}\0{folder}\0".encode("utf-8", "surrogatepass"))
         try:
-            told.update(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES))
+            digest.update(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES))
         except OSError:
-            told.update(b"unreadable")
-    return told.hexdigest() if folders else ""
+            digest.update(b"unreadable")
+    return digest.hexdigest() if folders else ""
 
 
 def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | None) -> File | None:
@@ -211,14 +209,14 @@ def _folder(tree: Tree, layer: str, entry: Mapping[str, Any], beside: File | Non
 
 
 def absent_models(profile: Profile) -> dict[str, str]:
-    """The layers of a profile whose trained model does not serve, and why."""
+    """The layers whose trained model does not serve, and why."""
     absent = {place.id: place.absent for place in profile.layers if place.call is None}
     return {layer: absent[layer] for layer, _ in _takers(profile.resolved) if layer in absent}
 
 
 def idle_models(profile: Profile) -> list[str]:
-    """A sentence on every trained model that was chosen to serve this profile, by a promotion or by the profile
-    itself, and cannot run. One that came with Turnout was not chosen: without it, the other layers decide."""
+    """A sentence about every trained model that should serve, by promotion or because the profile names it, but cannot
+    run. A model that came with Turnout is not reported: without it, the other layers decide."""
     absent, tree = absent_models(profile), profile.resolved
     whose = f"profile {profile.name!r}: the trained model of layer"
     return [
@@ -233,7 +231,7 @@ def _is_promoted(tree: Mapping[str, Any], layer: str) -> bool:
 
 
 def takes_model(entry: Mapping[str, Any]) -> bool:
-    """Whether the kind of a layer's table serves a trained model."""
+    """Whether the kind named in a layer's table serves a trained model."""
     kind = kinds().get(str(entry.get("kind")))
     return kind is not None and FIELD in kind.config.__struct_fields__
 
@@ -246,6 +244,6 @@ def _takers(tree: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _names(tree: Mapping[str, Any], layer: str) -> list[str]:
-    """The profiles whose shelves may have a model for the layer: its own, then the one it extends."""
+    """The profiles whose models the layer may use: its own, then the one it extends."""
     names = (tree.get("name"), tree.get("extends"))
     return [name for name in names if isinstance(name, str) and is_name(name) and is_name(layer)]

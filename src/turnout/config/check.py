@@ -1,8 +1,8 @@
-"""Every mistake in a document, at once: each with file, line, path and, where one is near, the word that was meant.
+"""Finds every mistake in a document, each with file, line, path and, for a misspelt name, a suggestion.
 
-Two passes. `conform` compares the tree with the types (unknown, missing and misspelt keys, wrong types, numbers out of
-range) without stopping at the first difference. `Checker` then asks what types cannot say: whether routes, policies,
-gates and the contract fit together.
+There are two passes. `conform` compares the tree with the types: unknown, missing and misspelt keys, wrong types,
+numbers out of range. `Checker` adds what types cannot express: whether routes, policies, gates and contract fit
+together.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from .model import AdjustHead, LayerHead, ProfileFile
 Found = tuple[Path, str]
 UNKNOWN_KEY = "unknown key"
 
-# Working a type out takes longer than comparing a tree with it.
+# Inspecting a type takes longer than comparing a tree with it.
 type_info = functools.cache(inspect.type_info)
 
 _NAMES = {"str": "a string", "int": "a whole number", "float": "a number", "bool": "true or false", "dict": "a table"}
-# A profile is shared and hashed; a secret in it is a leak.
+# Profiles are shared, so a secret in one would leak.
 _SECRET_KEY = re.compile(r"(?:^|_)(?:api_?key|secret|token|password)$", re.IGNORECASE)
 
 
@@ -97,7 +97,7 @@ def _conform_struct(value: Any, wanted: inspect.StructType, path: Path) -> Itera
 
 
 def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Iterator[Found]:
-    """No mistake if one alternative fits; else those of the alternative with the fewest."""
+    """Nothing if one alternative fits; else the mistakes of the alternative with the fewest."""
     tried = [list(conform(value, kind, path)) for kind in types if not isinstance(kind, inspect.NoneType)]
     if all(tried):
         whole = [found for found in tried if found[0][0] == path]
@@ -105,12 +105,12 @@ def _conform_union(value: Any, types: Iterable[inspect.Type], path: Path) -> Ite
             names = " or ".join(_name(kind) for kind in types if not isinstance(kind, inspect.NoneType))
             yield path, f"must be {names}, found {_show(value)}"
         else:
-            # Of two with as many, the one it was meant to be: a table with a wrong number in it is no string.
+            # On a tie, mistakes inside the value: a table with a wrong number in it was not meant as a string.
             yield from min(tried, key=lambda found: (len(found), found[0][0] == path))
 
 
 def _in_range(value: float, wanted: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Found]:
-    # TOML promises 64 bits for a whole number; what tomllib reads beyond them does not fit a float or JSON.
+    # TOML integers have 64 bits; the larger ones that tomllib accepts do not fit into a float or JSON.
     if (isinstance(value, int) and abs(value) >= 2**63) or not math.isfinite(value):
         yield path, f"must be an ordinary number, found {_show(value)}"
     elif wanted.ge is not None and value < wanted.ge:
@@ -132,16 +132,16 @@ def _name(wanted: inspect.Type) -> str:
 
 
 def _show(value: object) -> str:
-    # Python refuses to write out integers of thousands of digits.
+    # Python refuses to print integers of thousands of digits.
     if isinstance(value, int) and value.bit_length() > 256:
         return "a number of that many digits"
-    # Before it is cut: half a credential does not look like one.
+    # Concealed before it is cut, because half a credential is not recognised.
     text = conceal(repr(value))
     return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 class Checker:
-    """All problems of one merged profile document."""
+    """Finds the problems of one merged profile document."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -157,10 +157,10 @@ class Checker:
         self._check_layers("layers")
         self._check_layers("adjust")
         self._check_contract()
-        # A contract or a route can only be judged when what it speaks of has the right shape.
+        # The contract and the routes can only be judged if everything has the right type.
         if not self.found:
             self._check_whole(msgspec.convert(self.tree, ProfileFile))
-        # In the order of the lines, and each message once.
+        # In line order, without repeats.
         places = {found: self.document.place(found[0]) for found in self.found}
         ordered = sorted(places, key=lambda found: (places[found].file, places[found].line or 0))
         return [self.document.problem(path, message) for path, message in ordered]
@@ -180,17 +180,16 @@ class Checker:
                 self._refer(("policy", name, "chain"), chain if isinstance(chain, list) else [])
         for key in ("fallback", "off", "blank"):
             entry = self.tree.get(key)
-            if isinstance(entry, dict) and isinstance(entry.get("route"), str):
-                self._refer((key, "route"), [entry["route"]])
+            if isinstance(entry, dict):
+                self._refer((key, "route"), [entry.get("route")])
         fallback = self.tree.get("fallback")
         named = fallback.get("held_by") if isinstance(fallback, dict) else None
         layers = [layer_id(entry) for _, entry in self._tables("layers")]
         for i, name in enumerate(named if isinstance(named, list) else ()):
-            # A profile that extends this one may drop the layer, and need not say so twice.
-            taken_over = self.document.place(("fallback", "held_by", i)).file != self.document.file
-            if name not in layers and not taken_over:
-                said = f"there is no layer {name!r}{suggest(str(name), layers)}"
-                self.found.append((("fallback", "held_by", i), said))
+            path = ("fallback", "held_by", i)
+            # An extending profile may drop a layer that the inherited list still names.
+            if name not in layers and self.document.place(path).file == self.document.file:
+                self.found.append((path, f"there is no layer {name!r}{suggest(str(name), layers)}"))
         if self.tree.get("enabled") is False and "off" not in self.tree:
             self.found.append((("enabled",), "is false, so `off` must say which route every query gets"))
         for i, rule in self._tables("contract"):
@@ -199,14 +198,14 @@ class Checker:
                 self._refer(("contract", i, "when", "route"), when["route"])
 
     def _tables(self, section: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The tables of an array, with their numbers; what else stands there is reported with the types."""
+        """The tables of an array, with their index. Other items are reported by `conform`."""
         entries = self.tree.get(section)
         for i, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, dict):
                 yield i, entry
 
     def _refer(self, path: Path, names: Iterable[object], *, keys: bool = False) -> None:
-        """Each name must be a route."""
+        """Report each name that is not a route."""
         for name in names:
             if isinstance(name, str) and name not in self.routes:
                 hint = suggest(name, self.routes) or f" ({', '.join(dict.fromkeys(self.routes))})"
@@ -244,7 +243,7 @@ class Checker:
         wanted = type_info(kind.config)
         mistakes = list(conform(own, wanted))
         self.found += [((*path, *where), message) for where, message in mistakes]
-        # A misspelt key must not hide what else is wrong with the layer: the rest is judged without it.
+        # An unknown key must not hide other mistakes, so the rest is checked without it.
         own = _without(own, [where for where, message in mistakes if message.startswith(UNKNOWN_KEY)])
         if list(conform(own, wanted)):
             return
@@ -253,9 +252,9 @@ class Checker:
         self._check_patterns(kind, config, entry, path)
 
     def _check_patterns(self, kind: Kind, config: Struct, entry: Mapping[str, Any], path: Path) -> None:
-        """RE2 runs in linear time and refuses what cannot (look-around, back-references): say which, and where."""
+        """Report patterns that RE2 refuses because they cannot run in linear time (look-around, back-references)."""
         lexicon = Lexicon()
-        # With a mistake in it a layer may not get built; the mistake itself has been reported.
+        # A layer with a mistake may fail to build; the mistake itself has been reported.
         contain(kind.build, config, Supplies(self.routes, lexicon))
         text = self.tree.get("text")
         wrap = not isinstance(text, dict) or text.get("fold", "unicode") == "unicode"
@@ -272,7 +271,7 @@ class Checker:
                 self.found.append((where, f"not a pattern RE2 can run in linear time: {reason}"))
 
     def _check_contract(self) -> None:
-        """The names a rule speaks of, whatever else is wrong with the file."""
+        """Check the facts that rules name, whatever else is wrong with the file."""
         known = (*Policy.__struct_fields__, *OBSERVED)
         seen: set[str] = set()
         for i, entry in self._tables("contract"):
@@ -301,7 +300,7 @@ class Checker:
                 return
             produced = kind.produces(msgspec.convert(own_keys(entry), kind.config))
             if produced is None and kind.who != "D":
-                return  # a kind that may choose any route: nothing can be called unreachable
+                return  # this kind may choose any route
             reachable |= produced or set()
         for i, route in enumerate(profile.routes):
             if route not in reachable:
@@ -309,7 +308,7 @@ class Checker:
 
 
 def _without(tree: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
-    """A copy of the tree without some of its keys."""
+    """A copy of the tree without these paths."""
     tree = copy.deepcopy(tree)
     for *parents, last in paths:
         place: Any = tree
@@ -320,11 +319,12 @@ def _without(tree: dict[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def layer_id(entry: Mapping[str, Any]) -> str:
+    """A layer's id: the first word of its kind if the profile gives none."""
     return str(entry.get("id") or str(entry.get("kind", "")).split(".")[0])
 
 
 def own_keys(entry: Mapping[str, Any], head: type[Struct] = LayerHead) -> dict[str, Any]:
-    """An entry's table without what every entry of its section has: what its kind is configured with."""
+    """An entry's own keys, without those that every entry of its section may have."""
     return {key: value for key, value in entry.items() if key not in head.__struct_fields__}
 
 

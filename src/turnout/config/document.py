@@ -1,9 +1,8 @@
 """A TOML file as data that remembers where each value was written, through `extends` and settings.
 
 Merging: tables merge key by key; arrays of tables whose items have an `id` merge item by item (`drop = true` removes an
-item, or a table; `before = "id"` says where a new item goes); `add_words` and `drop_words` change a list of phrases
-that is taken over; anything else replaces. Whatever the merged tree looks like, every path in it still leads to a file
-and a line.
+item, or a table; `before = "id"` says where a new item goes); `add_words` and `drop_words` change an inherited list of
+phrases; anything else replaces. Every path in the merged tree still leads to a file and a line.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path as File
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 from turnout.core.errors import ConfigError, Problem, suggest
 from turnout.text.file import read_bytes, reason_of
@@ -21,13 +20,13 @@ from .lines import DEEPEST, Path, locate, syntax_line
 
 Tree = dict[str, Any]
 
-# The largest profile that ships has 10 KB; 50,000 phrases have one megabyte, and tomllib reads some two in a second.
+# The largest shipped profile has 10 KB, and 50,000 phrases take one megabyte; tomllib reads about two a second.
 MOST_BYTES = 4 * 1024 * 1024
-# Of a path in a message: names in a file may be as long as the file.
+# Of a path in a message: a name may be as long as its file.
 SHOWN_CHARACTERS = 200
-# Python writes out whole numbers of 4,300 digits, 14,284 bits, and no longer ones.
+# Python refuses to print integers of more than 4,300 digits (14,284 bits).
 LONGEST_BITS = 14_000
-# tomllib takes time quadratic in the parts of a key: minutes for half a million of them.
+# tomllib takes time quadratic in the parts of a key: minutes for half a million.
 _DEEP_KEY = re.compile(rf"""^[ \t\[]*((?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST}}})""", re.MULTILINE)
 
 
@@ -45,7 +44,7 @@ class Document(NamedTuple):
     file: str
 
     def place(self, path: Path) -> Place:
-        """Where a path was written, or its nearest ancestor that was."""
+        """Where a path, or its nearest ancestor with a known place, was written."""
         for end in range(min(len(path), DEEPEST), 0, -1):
             if path[:end] in self.origins:
                 return self.origins[path[:end]]
@@ -63,25 +62,25 @@ def spell(path: Path) -> str:
 
 
 def parse(spelled: str) -> Path:
-    """The opposite of `spell`."""
+    """The inverse of `spell`."""
     return tuple(
         int(index) if index else name for name, index in re.findall(r"([^.\[\]]+)(?![^\[]*\])|\[(\d+)\]", spelled)
     )
 
 
 def read(path: File) -> Document:
-    """One file. Whatever it is and whatever it holds: a document, or a ConfigError that says what is wrong."""
+    """The document of one file; raises ConfigError for whatever is wrong with it."""
     return from_source(read_source(path, MOST_BYTES), path.name)
 
 
 def read_source(path: File, most: int) -> str:
-    """The text of a file, its lines ended by \\n."""
+    """The text of a file, with \\n as its line ending."""
     try:
         raw = read_bytes(path, most)
     except OSError as error:
         raise ConfigError([Problem(str(path), f"cannot be read: {reason_of(error)}")]) from None
     try:
-        source = raw.decode("utf-8-sig")  # some editors put a mark in front
+        source = raw.decode("utf-8-sig")  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise ConfigError([Problem(path.name, f"not UTF-8 text (byte {error.start}): save it as UTF-8")]) from None
     return source.replace("\r\n", "\n").replace("\r", "\n")
@@ -96,15 +95,15 @@ def from_source(source: str, name: str) -> Document:
     except tomllib.TOMLDecodeError as error:
         message = re.sub(r" \(at [^()]*\)$", "", str(error))
         raise ConfigError([Problem(str(Place(name, syntax_line(error))), f"not valid TOML: {message}")]) from None
-    except ValueError:  # what Python says of it is for programmers
+    except ValueError:  # Python's own message is for programmers
         raise ConfigError([Problem(name, "not valid TOML: it has a number of thousands of digits")]) from None
     except RecursionError:
         raise ConfigError([Problem(name, "not valid TOML: nested too deeply")]) from None
     document = Document(tree, {path: Place(name, line) for path, line in locate(source).items()}, name)
-    # Python refuses to write out such a number, so that it cannot be hashed or shown.
-    is_huge = (path for path, value in leaves(tree) if isinstance(value, int) and value.bit_length() > LONGEST_BITS)
-    if huge := next(is_huge, None):
-        problem = document.problem(huge, "a number of that many digits: TOML has whole numbers of 64 bits")
+    # Such a number can be neither hashed nor shown.
+    too_long = (path for path, value in leaves(tree) if isinstance(value, int) and value.bit_length() > LONGEST_BITS)
+    if path := next(too_long, None):
+        problem = document.problem(path, "a number of that many digits: TOML has whole numbers of 64 bits")
         raise ConfigError([problem])
     if deep := next((path for path in document.origins if len(path) >= DEEPEST), None):
         raise ConfigError([Problem(str(document.place(deep)), f"nested too deeply: {DEEPEST} levels or more")])
@@ -112,7 +111,7 @@ def from_source(source: str, name: str) -> Document:
 
 
 def leaves(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """Every value of a tree that is no table and no list, and where it stands."""
+    """Every value of a tree that is neither a table nor a list, with its path."""
     if isinstance(tree, dict | list) and len(path) < DEEPEST:
         for key, entry in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from leaves(entry, (*path, key))
@@ -121,7 +120,7 @@ def leaves(tree: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
 
 
 def extend(base: Document, over: Document) -> Document:
-    """The base with everything the other says laid over it."""
+    """The base, with the values of the other document taking precedence."""
     origins: dict[Path, Place] = {}
     return Document(_merge(base, (), over, (), (), origins), origins, over.file)
 
@@ -154,8 +153,7 @@ def _merge(base: Document, at: Path, over: Document, by: Path, to: Path, origins
 
 
 def _merge_items(base: Document, at: Path, over: Document, by: Path, to: Path, origins: dict[Path, Place]) -> list[Any]:
-    """Arrays of tables, item by item: an id that both have is merged and stays, a new one comes last, unless `before`
-    says otherwise."""
+    """Merge arrays of tables by id: an item of both keeps its place, a new one goes last unless `before` says where."""
     old, new = _get(base.tree, at), _get(over.tree, by)
     theirs = {item["id"]: i for i, item in enumerate(old)}
     ours = {item["id"]: j for j, item in enumerate(new)}
@@ -192,7 +190,7 @@ WORD_TABLE = "phrases"
 
 
 def _edit_words(merged: Tree, to: Path, over: Document, by: Path, origins: dict[Path, Place]) -> None:
-    """Take words out of a list that was taken over, and add some to it; raises ConfigError with all that is wrong."""
+    """Remove words from an inherited list and add some; raises ConfigError with every mistake."""
     new = _get(over.tree, by)
     problems: list[Problem] = []
     for key in (DROP_WORDS, ADD_WORDS):
@@ -202,21 +200,21 @@ def _edit_words(merged: Tree, to: Path, over: Document, by: Path, origins: dict[
                 continue
             holder = merged if len(place) == 1 else merged[place[0]]
             at, old = (*to, *place), holder.get(place[-1], [])
-            if not isinstance(old, list) or not all(isinstance(word, str) for word in old):
-                continue  # the profile that is extended has a mistake there, and is told so
+            if not _is_words(old):
+                continue  # a mistake in the profile that is extended; `check` reports it
             entries = [(word, origins.pop((*at, i), over.place(path))) for i, word in enumerate(old)]
             for i, word in enumerate(words):
-                said = [entry for entry in entries if _is_phrase(entry[0], word)]
-                if key == ADD_WORDS and said:
+                same = [entry for entry in entries if _is_phrase(entry[0], word)]
+                if key == ADD_WORDS and same:
                     problems.append(over.problem((*path, i), f"{word!r} is in the profile this one extends already"))
                 elif key == ADD_WORDS:
                     entries.append((word, over.place((*path, i))))
-                elif said:
-                    entries = [entry for entry in entries if entry not in said]
+                elif same:
+                    entries = [entry for entry in entries if entry not in same]
                 else:
                     known = [form for entry, _ in entries for form in (entry, entry.split("|")[0])]
-                    said_so = f"there is no {word!r} to drop in the profile this one extends"
-                    problems.append(over.problem((*path, i), f"{said_so}{suggest(word, known)}"))
+                    message = f"there is no {word!r} to drop in the profile this one extends"
+                    problems.append(over.problem((*path, i), f"{message}{suggest(word, known)}"))
             holder[place[-1]] = [word for word, _ in entries]
             origins.setdefault(at, over.place(path))
             origins |= {(*at, i): where for i, (_, where) in enumerate(entries)}
@@ -227,37 +225,37 @@ def _edit_words(merged: Tree, to: Path, over: Document, by: Path, origins: dict[
 def _word_edits(
     key: str, merged: Tree, over: Document, by: Path, problems: list[Problem]
 ) -> Iterator[tuple[tuple[str, ...], Path, list[str]]]:
-    """Which list is changed, where that is said, and by what."""
-    said, path = _get(over.tree, (*by, key)), (*by, key)
+    """Each list that is changed, the path of the change, and the words."""
+    edit, path = _get(over.tree, (*by, key)), (*by, key)
     table = merged.get(WORD_TABLE)
     found: list[tuple[tuple[str, ...], Path, object]] = []
-    if isinstance(said, dict) and isinstance(table, dict):
-        for route, words in said.items():
+    if isinstance(edit, dict) and isinstance(table, dict):
+        for route, words in edit.items():
             if route in table or key == ADD_WORDS:
                 found.append(((WORD_TABLE, route), (*path, route), words))
             else:
                 message = f"there are no phrases of {route!r} in the profile this one extends{suggest(route, table)}"
                 problems.append(over.problem((*path, route), message))
-    elif isinstance(said, list) and (list_ := next((name for name in WORD_LISTS if _is_list(merged, name)), None)):
-        found.append(((list_,), path, said))
+    elif isinstance(edit, list) and (list_ := next((name for name in WORD_LISTS if _is_words(merged.get(name))), None)):
+        found.append(((list_,), path, edit))
     else:
         what = "a table of phrases by route" if isinstance(table, dict) else "a list of phrases"
         where = "it is for a signal's words, a rule's `any` and a keywords layer's phrases that `extends` takes over"
         problems.append(over.problem(path, f"must be {what}; {where}"))
     for place, at, words in found:
-        if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        if _is_words(words):
             yield place, at, words
         else:
             problems.append(over.problem(at, "must be a list of phrases"))
 
 
-def _is_list(tree: Tree, name: str) -> bool:
-    return isinstance(tree.get(name), list) and all(isinstance(word, str) for word in tree[name])
+def _is_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
-def _is_phrase(entry: object, word: str) -> bool:
-    """Whether a word is this phrase: as it is written, or by the first of its forms."""
-    return isinstance(entry, str) and word in (entry, entry.split("|")[0])
+def _is_phrase(entry: str, word: str) -> bool:
+    """Whether a word is this phrase: all of it, or the first of its forms."""
+    return word in (entry, entry.partition("|")[0])
 
 
 def _refuse(over: Document, path: Path, what: str, name: str, known: list[str]) -> NoReturn:
@@ -265,7 +263,7 @@ def _refuse(over: Document, path: Path, what: str, name: str, known: list[str]) 
 
 
 def _demand_ids(over: Document, by: Path, items: list[dict[str, Any]]) -> None:
-    """An extending file names the items it changes; without a name it would silently replace all of them."""
+    """Every item of an extending file needs an id; without ids the array would silently replace the inherited one."""
     problems = []
     seen: set[str] = set()
     for j, item in enumerate(items):
@@ -295,10 +293,11 @@ def _is_drop(value: object) -> bool:
 
 
 def _has_ids(value: object) -> bool:
-    """Whether these are tables told apart by their ids; two of one id would hide one another."""
-    ids = [item.get("id") for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-    named = [name for name in ids if isinstance(name, str)]
-    return isinstance(value, list) and 0 < len(value) == len(named) == len(set(named))
+    """Whether this is an array of tables, each with an id of its own."""
+    if not isinstance(value, list):
+        return False
+    ids = {item.get("id") for item in value if isinstance(item, dict) and isinstance(item.get("id"), str)}
+    return 0 < len(value) == len(ids)
 
 
 def _get(tree: Any, path: Path) -> Any:
@@ -308,16 +307,16 @@ def _get(tree: Any, path: Path) -> Any:
 
 
 def set_value(document: Document, spelled: str, value: object, place: Place) -> Document | None:
-    """The document with one value replaced, items of arrays named by their id; None where there is no such place."""
+    """The document with one value replaced, in a path that names items by id; None if there is no such place."""
     tree: Any = document.tree
     path: list[str | int] = []
     *parents, last = spelled.split(".")
     for part in parents:
         if isinstance(tree, list):
-            found = [i for i, item in enumerate(tree) if isinstance(item, dict) and item.get("id") == part]
-            if not found:
+            places = [i for i, item in enumerate(tree) if isinstance(item, dict) and item.get("id") == part]
+            if not places:
                 return None
-            path.append(found[0])
+            path.append(places[0])
         elif isinstance(tree, dict):
             tree.setdefault(part, {})
             path.append(part)

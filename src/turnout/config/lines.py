@@ -1,10 +1,10 @@
-"""Where each key of a TOML text is written, because tomllib says what a text means but not where.
+"""Finds the line of each key of a TOML text, which tomllib does not report.
 
-The text is read once, left to right, into a tree of lines; arrays and inline tables still open wait on a list, so that
-nesting costs no recursion. Meaning stays tomllib's: only text it has accepted comes here, and nothing is checked twice.
+The text, which tomllib has accepted already, is read once, left to right, into a tree of lines. Open arrays and inline
+tables are kept on a stack, so there is no recursion.
 
 Invariant: the paths found are exactly the keys and indexes of `tomllib.loads(source)`, down to `DEEPEST` parts, in time
-linear in the text. A table has the line of its own header; one that is only implied has the line of its first mention.
+linear in the text. A table has the line of its own header; an implied table that of its first mention.
 """
 
 import re
@@ -14,13 +14,13 @@ from typing import TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
 
-# Profiles nest less than ten deep. Without an end, paths take memory quadratic in the depth: a header of 16 000 dotted
-# parts (32 KB, read by tomllib in 0.2 s) would take 1 GB. Below the end the ancestor's line stands for a path.
+# Profiles nest less than ten deep. Without a limit, paths take memory quadratic in the depth: 1 GB for a header of
+# 16,000 dotted parts (32 KB). A deeper path has the line of its ancestor at this depth.
 DEEPEST = 64
 
-# Commas are skipped with the blanks: in accepted text they tell nothing that the next token does not.
+# Commas are skipped like blanks: the next token says whether an element follows.
 _GAP = re.compile(r"[ \t\r\n,]*(?:#[^\n]*[ \t\r\n,]*)*")
-# What follows a part of a key tells what comes next: "." another part, "=" a value, "]" the end of a header.
+# The character after a part of a key says what follows: "." another part, "=" a value, "]" the end of a header.
 _PART = re.compile(r"""[ \t]*("[^"\\]*(?:\\.[^"\\]*)*"|'[^']*'|[\w-]+)[ \t]*([.=\]]?)[ \t]*""")
 # Up to two quotes may stand before the closing three. A bare value runs to its delimiter: a date may hold a space.
 _SCALAR = re.compile(
@@ -29,12 +29,12 @@ _SCALAR = re.compile(
     r"""|"[^"\\]*(?:\\.[^"\\]*)*"|'[^']*'|[^,\]}#\n]*""",
     re.DOTALL,
 )
-# Anchored at the end because the message may quote a key, and a key may hold any text.
+# Anchored at the end, because the message may quote a key with any text in it.
 _PLACE = re.compile(r"\(at line (\d+), column \d+\)\Z")
 
 
 class _Node:
-    """A key or an element: the line it is written on and what is written inside it."""
+    """A key or an array element: its line and its children."""
 
     __slots__ = ("children", "is_array", "line")
 
@@ -51,12 +51,12 @@ class _Node:
     def descend(self, names: Iterable[str], line: int) -> "_Node":
         node = self
         for name in names:
-            # A name after an array of tables belongs to the table that was opened last.
+            # A name after an array of tables belongs to its last table.
             inside = node.children[len(node.children) - 1] if node.is_array else node
-            found = inside.children.get(name)
-            if found is None:
-                found = inside.children[name] = _Node(line)
-            node = found
+            child = inside.children.get(name)
+            if child is None:
+                child = inside.children[name] = _Node(line)
+            node = child
         return node
 
 
@@ -86,7 +86,7 @@ def locate(source: str) -> dict[Path, int]:
         else:
             names, pos = _read_key(source, pos)
             if not names:
-                # Unknown syntax, perhaps of a later TOML: fewer lines are better than a loop without end.
+                # Unknown syntax, perhaps of a later TOML version: stop, to avoid an endless loop.
                 break
             node = (opened[-1] if opened else table).descend(names, line)
         if source.startswith(("[", "{"), pos):
@@ -99,7 +99,7 @@ def locate(source: str) -> dict[Path, int]:
 
 
 def syntax_line(error: tomllib.TOMLDecodeError) -> int | None:
-    """The line of a syntax error; None where Python (before 3.14) says no more than "at end of document"."""
+    """The line of a syntax error; None if Python (before 3.14) says only "at end of document"."""
     place = _PLACE.search(str(error))
     return getattr(error, "lineno", None) or (int(place[1]) if place else None)
 
@@ -123,7 +123,7 @@ def _unquote(part: str) -> str:
     if part[0] not in "\"'":
         return part
     if "\\" in part:
-        # tomllib knows the escapes of its own TOML version; a second list of them here would drift.
+        # Decoded by tomllib, which knows the escapes of its TOML version.
         return str(tomllib.loads(f"key = {part}")["key"])
     return part[1:-1]
 

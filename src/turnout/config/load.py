@@ -1,8 +1,8 @@
-"""Finds profiles and the user's settings, and lays one over the other.
+"""Finds profiles and applies the user's settings to them.
 
 A profile is named by a shipped name or by the path of a TOML file, with or without its ending. Settings come from one
-file, `turnout.toml`: the one `TURNOUT_CONFIG` names, else the one in the user's configuration directory. Nothing else
-is consulted, so what a program decides does not depend on the directory it was started in.
+file, `turnout.toml`: the one that `TURNOUT_CONFIG` names, else the one in the user's configuration folder. So what a
+program decides does not depend on its working directory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .name import RENAMED, current_name, old_name_notice, old_names, warn_of
 from .resolve import build
 from .settings import settings_file
 
-# Tables of the settings file that are no profile's (`config.settings` reads them).
+# Tables of the settings file that are not for a profile.
 OTHER_TABLES = ("store", "learn", "models", "net", "server")
-# Tables inside a profile's table that are not the profile's: `[sources.kiwix]` says where a source is.
+# Profiles whose application reads the tables inside the profile's own: `[sources.kiwix]` is a source.
 INNER_TABLES = ("sources", "claims")
-# Keys of a profile's table that its application reads, not the profile.
+# Keys of a profile's table that its application reads.
 APP_KEYS = {"study": ("notes", "remember", "idle_minutes", "slot", "max_tokens")}
 
 
@@ -37,15 +37,14 @@ def load_profile(
     models: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> Profile:
-    """A profile: a shipped name (`study`) or the path of a TOML file, with or without its ending. Nothing is looked for
-    but what is handed in.
+    """A profile: a shipped name (`study`) or the path of a TOML file, with or without its ending.
 
     `config` is the settings file to use instead of the user's own; an empty string uses none. `models` asks language
-    models; without it, layers that would ask one pass. `embedder` turns texts into vectors; without it, a student that
-    was trained with vectors passes. Of an old name there is a warning.
+    models; without it, layers that need one pass. `embedder` turns texts into vectors; without it, a student that was
+    trained with vectors passes. Warns about an old name.
     """
     chain = apply_settings(read_chain(profile), settings_file(config))
-    # The caller of `turnout.load`, which calls `runtime.load`, which calls this.
+    # The warning is for the caller of `turnout.load`, which calls `runtime.load`, which calls this.
     warn_of(chain.notices, stacklevel=4)
     return build(chain.document, chain.remarks, models, embedder, chain.beside, notices=chain.notices)
 
@@ -56,7 +55,7 @@ def shipped() -> list[str]:
 
 
 def is_shipped(name: str) -> bool:
-    """Whether a shipped profile has that name, or had it."""
+    """Whether a shipped profile has or had that name."""
     return current_name(name) in shipped()
 
 
@@ -74,10 +73,10 @@ def find(profile: str | os.PathLike[str], beside: File | None = None) -> File:
     if is_shipped(name):
         return shipped_file(current_name(name))
     path = (beside or File()) / name
-    # os.path.isfile, unlike the method, is False for a name no file can have.
+    # Unlike Path.is_file, os.path.isfile is False for a name that no file can have.
     if "\0" not in name and (path.suffix == ".toml" or os.path.isfile(path)):
         return path
-    # A profile of one's own is called by its name, where its file is.
+    # A user's profile may be named without `.toml`.
     if name and os.path.isfile(named := f"{path}.toml"):
         return File(named)
     raise UnknownProfile(name, shipped())
@@ -88,15 +87,15 @@ class ProfileChain(NamedTuple):
 
     document: Document
     names: tuple[str, ...]
-    """The profiles along the chain, base first."""
+    """The names of the profiles, base first."""
     files: tuple[File, ...]
-    """Where each was read, base last."""
+    """Their files, base last."""
     cases: File | None
-    """The golden cases: what the profile says itself, else what the one it extends says."""
+    """The golden cases: the profile's own, else those of the one it extends."""
     remarks: tuple[str, ...] = ()
     """The settings that were applied."""
     notices: tuple[str, ...] = ()
-    """The old names it was found by."""
+    """The old names that were used for it."""
 
     @property
     def beside(self) -> File:
@@ -105,7 +104,7 @@ class ProfileChain(NamedTuple):
 
 
 def read_chain(profile: str | os.PathLike[str]) -> ProfileChain:
-    """Every file of a profile, each read once."""
+    """Read a profile and those it extends, each file once."""
     chain: list[Document] = []
     files: list[File] = []
     seen: list[str] = []
@@ -146,11 +145,11 @@ def _meant(name: str) -> str:
 
 
 def apply_settings(chain: ProfileChain, file: File | None) -> ProfileChain:
-    """The chain with the user's settings for this profile and the ones it extends, by the names they have and had."""
+    """The chain with the user's settings for this profile and those it extends, under their current and old names."""
     if file is None:
         return chain
     document, settings = chain.document, read(file)
-    # A profile's own name comes after those it had: what stands there goes before.
+    # The current name comes last, so that its table takes precedence.
     names = [known for name in chain.names for known in (*old_names(name), name)]
     named = document.tree.get("settings")
     known = {key: to for key, to in named.items() if isinstance(to, str)} if isinstance(named, dict) else {}
@@ -158,8 +157,8 @@ def apply_settings(chain: ProfileChain, file: File | None) -> ProfileChain:
     remarks: list[str] = []
     notices = list(chain.notices)
     tables = dict.fromkeys((*shipped(), *RENAMED, *names))
-    # A table may be for a profile of the user's own; one that is nearly a known name is a slip.
-    # What is nearer to a table that is no profile's is not for us to judge.
+    # An unknown table may be for another profile of the user's, unless its name is almost that of a known profile.
+    # `read_settings` reports misspelt names of the other tables.
     known_tables = (*tables, *OTHER_TABLES)
     for name in settings.tree:
         near = suggest(name, known_tables) if name not in known_tables else ""

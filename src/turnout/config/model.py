@@ -1,4 +1,4 @@
-"""What a profile file may say, as types. The kinds bring their own config types for the rest of a layer's table."""
+"""The types of a profile file. Each kind of layer has its own type for the rest of a layer's table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from turnout.core.contract import Rule
-from turnout.core.policy import Policy
+from turnout.core.policy import Count, Policy
 from turnout.core.profile import Default, Fallback
+from turnout.core.verdict import Gate
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Milliseconds = Annotated[float, Meta(gt=0.0)]
-
-
-class Accept(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The gate of a layer; both comparisons are `>=`."""
-
-    confidence: Share = 0.0
-    margin: Annotated[float, Meta(ge=0.0)] = 0.0
 
 
 class LayerHead(Struct, frozen=True, omit_defaults=True):
@@ -28,14 +21,14 @@ class LayerHead(Struct, frozen=True, omit_defaults=True):
     kind: str
     id: str = ""
     """Its name in traces; the kind's first word when left out."""
-    accept: Accept = Accept()
+    accept: Gate = Gate()
     deadline_ms: Milliseconds | None = None
-    max_shift: Annotated[int, Meta(ge=0)] | None = None
-    """In a profile whose routes are ordered: how far it may move a decision from the best verdict held before it."""
+    max_shift: Count | None = None
+    """If routes are ordered: how many routes it may move a decision from the best verdict held before it."""
     optional: bool = False
-    """Load the profile even where no installed package provides the kind; the layer then passes."""
+    """Load the profile even if no installed package provides the kind; the layer then passes."""
     held_text: str = ""
-    """How people read a verdict the gate held back; `{confidence}` stands for the number."""
+    """What people read when the gate held a verdict back; `{confidence}` stands for the number."""
 
 
 class AdjustHead(Struct, frozen=True, omit_defaults=True):
@@ -48,14 +41,14 @@ class TextConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     unwrap: bool = False
     """Strip what clients wrap around the user's own words, from `turns`."""
     inherit: bool = False
-    """Read a follow-up ("yes, go ahead") together with the turn it goes on from, from `turns`."""
+    """Read a follow-up ("yes, go ahead") together with the turn it continues, from `turns`."""
 
 
 class SplitConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question that is several questions is taken apart, before any layer sees it."""
+    """How a compound question is split before any layer sees it."""
 
     compound: bool = True
-    """At conjunctions, where each half is a question of its own; and between questions that are each decided alone."""
+    """Split at conjunctions between two questions, and between sentences that can each be decided alone."""
     conditions: bool = False
     """A leading "if X, Y" asks X."""
 
@@ -80,10 +73,10 @@ class ProfileFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
     text: TextConfig = TextConfig()
     split: SplitConfig | None = None
     settings: Mapping[str, str] = {}
-    """Names a user may set in `turnout.toml`, and the place in this file each one stands for."""
+    """Names that a user may set in `turnout.toml`, and the place in this file that each one sets."""
     adjust: tuple[Mapping[str, Any], ...] = ()
     contract: tuple[Rule, ...] = ()
 
 
 NOT_HASHED = ("description", "extends", "cases", "settings")
-"""Keys that cannot change a decision."""
+"""Keys that cannot change a decision, and so are not part of a profile's hash."""

@@ -1,7 +1,7 @@
-"""The names of shipped profiles: the one that is meant where none is named, and the new names of those that had others.
+"""The names of shipped profiles: the default one, and the current names of renamed ones.
 
-An old name stands for the profile it has become wherever one is named: by a caller, in `extends`, as a table of the
-settings, on the shelf of trained models, in the rights of a key and in the log. Using an old name prints the new one.
+An old name still works everywhere: for callers, in `extends`, in the settings, in the folders of trained models, in the
+rights of a key and in the log. Using one prints the new name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable
 
 DEFAULT_PROFILE = "tiers"
-"""It takes any text and answers what most people ask of a router first: which model."""
+"""Used where no profile is named: it takes any text and chooses a model, the most common use of a router."""
 
 RENAMED = {
     "study-local": "study",
@@ -18,20 +18,20 @@ RENAMED = {
     "tiers-learned": "tiers",
     "tiers-substring": "tiers-seed",
 }
-"""Old names, and the one each has now."""
+"""Old names and the current ones."""
 
 
 class OldNameWarning(FutureWarning):
-    """A profile was named as it was called before."""
+    """A profile was named by an old name."""
 
 
 def current_name(name: str) -> str:
-    """What a shipped profile is called now; any other name as it is."""
+    """The current name of a shipped profile; any other name unchanged."""
     return RENAMED.get(name, name)
 
 
 def old_names(name: str) -> tuple[str, ...]:
-    """What a shipped profile was called before."""
+    """The earlier names of a shipped profile."""
     return tuple(old for old, new in RENAMED.items() if new == name)
 
 
@@ -40,6 +40,6 @@ def old_name_notice(name: str) -> str:
 
 
 def warn_of(notices: Iterable[str], stacklevel: int) -> None:
-    """Warn of old names; `stacklevel` as in `warnings.warn`, seen from the caller of this function."""
-    for said in notices:
-        warnings.warn(said, OldNameWarning, stacklevel=stacklevel + 1)
+    """Warn about old names; `stacklevel` as in `warnings.warn`, counted from the caller of this function."""
+    for notice in notices:
+        warnings.warn(notice, OldNameWarning, stacklevel=stacklevel + 1)

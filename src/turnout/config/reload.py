@@ -1,8 +1,8 @@
-"""A router that follows its profile on disk, with the golden cases as the gate.
+"""A router that follows its profile on disk.
 
-`LiveRouter.router` is one reference, and a profile never changes: taking the router once for a question gives one
-profile for all of it. The reference is replaced only by a profile that was read whole, has no mistake and keeps every
-golden case that must hold; whatever else is on the disk, the one before it stays.
+A profile never changes, so code that takes `LiveRouter.router` once for a question uses one profile throughout. The
+router is replaced only if the new profile has no mistake and passes every golden case marked `must`; otherwise the old
+one keeps serving.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from .load import ProfileChain, apply_settings, read_chain
 from .resolve import build
 from .settings import settings_file
 
-# File systems date a change to a few milliseconds at best, some to two seconds: a file changed as recently as this may
-# change again without looking any different, so it is read and not only looked at.
+# Some file systems date changes to two seconds. A file changed more recently may change again with the same stamp, so
+# it is read at every poll.
 SETTLED_S = 2.0
 
 Stamp = tuple[str, int, int, int]
-"""What a look at a file tells: its path, when it was changed, its length, and which file it is."""
+"""A file's path, modification time, size and inode."""
 
 
 class Reloaded(Struct, frozen=True):
-    """What a reload did."""
+    """The result of a reload."""
 
     status: Literal["same", "swapped", "kept"]
-    """The files say what they said; the new profile is served; there is a problem, so the old one still is."""
+    """Nothing has changed; the new profile is served; there is a problem, so the old profile is kept."""
     hash: str
-    """The profile that is served now."""
+    """The hash of the profile that is served now."""
     problems: tuple[Problem, ...] = ()
-    """Why the old profile was kept: mistakes in the files, golden cases that do not hold."""
+    """Why the old profile was kept: mistakes in the files, golden cases that fail."""
     held: int = 0
-    """How many golden cases that must hold were run, and did."""
+    """How many golden cases marked `must` passed."""
 
 
 class Candidate(NamedTuple):
-    """What the files say, read once and not yet judged."""
+    """The content of the files, read but not yet checked."""
 
     chain: ProfileChain
     cases: list[Case]
@@ -72,70 +72,70 @@ class LiveRouter:
         models: Asks | None = None,
         embedder: Embeds | None = None,
     ) -> None:
-        """Load it, or raise the ConfigError that names every problem: there is nothing to keep serving yet."""
+        """Load the profile; raises a ConfigError with every problem."""
         self._profile, self._config, self._models, self._embedder = profile, config, models, embedder
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
         self._digest = ""
         self.problems: tuple[Problem, ...] = ()
-        """What is wrong with the files now, so that they are not what is served."""
-        found = self._try()
-        if isinstance(found, ConfigError):
-            raise found
-        candidate, router, _ = found
-        assert router is not None  # noqa: S101 - no candidate is the same as none
+        """What is wrong with the files now, so that they are not served."""
+        result = self._try()
+        if isinstance(result, ConfigError):
+            raise result
+        candidate, router, _ = result
+        assert router is not None  # noqa: S101 - the first candidate differs from none
         self.router = router
-        """The current router. Take it once for each question; it never changes, it is only replaced."""
-        self._note(candidate, before=())
+        """The current router. Take it once for each question: a reload replaces it."""
+        self._remember(candidate, before=())
 
     def __repr__(self) -> str:
         return f"LiveRouter({self.router.profile!r})"
 
     def reload(self) -> Reloaded:
-        """Read the files anew and, if they say something else, serve that. Never raises for what is in the files."""
+        """Read the files again and serve what they say now. Does not raise for mistakes in the files."""
         with self._lock:
             return self._reload()
 
     def poll(self) -> Reloaded | None:
-        """A reload if a look at the files says there may be reason for one; None unless something new came of it."""
+        """Reload if the files may have changed; None if the profile and its problems are the same as before."""
         with self._lock:
             if self._settled and self._look() == self._stamps:
                 return None
             before = self.problems
-            done = self._reload()
-            news = done.problems != before if done.status == "kept" else done.status == "swapped"
-            return done if news else None
+            result = self._reload()
+            is_new = result.problems != before if result.status == "kept" else result.status == "swapped"
+            return result if is_new else None
 
     async def watch(self, interval_s: float = 1.0) -> AsyncIterator[Reloaded]:
-        """Poll until cancelled; yields what each change came to. Files are read in a thread, not in the event loop."""
+        """Poll in a thread until cancelled; yields the result of each change."""
         while True:
-            done = await asyncio.to_thread(self.poll)
-            if done is not None:
-                yield done
+            result = await asyncio.to_thread(self.poll)
+            if result is not None:
+                yield result
             await asyncio.sleep(interval_s)
 
     def _reload(self) -> Reloaded:
         before = self._look()
-        found = self._try()
+        result = self._try()
         serving = self.router.profile.hash
-        if isinstance(found, ConfigError):
-            self.problems, self._settled = found.problems, False
-            return Reloaded("kept", serving, found.problems)
-        candidate, router, held = found
+        if isinstance(result, ConfigError):
+            self.problems, self._settled = result.problems, False
+            return Reloaded("kept", serving, result.problems)
+        candidate, router, held = result
         if router is not None:
             self.router = router
-        self._note(candidate, before)
+        self._remember(candidate, before)
         return Reloaded("same" if router is None else "swapped", self.router.profile.hash, held=held)
 
     def _try(self) -> tuple[Candidate, Router | None, int] | ConfigError:
-        """As `_judge`. A plug-in may fail in any way while its layer is built; what is being served must not notice."""
-        found: tuple[Candidate, Router | None, int] | ConfigError | Fault = contain(self._judge)
-        if isinstance(found, Fault):
-            return ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {found.detail}")])
-        return found
+        """As `_judge`; a plug-in that raises while its layer is built is a ConfigError too."""
+        result: tuple[Candidate, Router | None, int] | ConfigError | Fault = contain(self._judge)
+        if isinstance(result, Fault):
+            return ConfigError([Problem(os.fspath(self._profile), f"cannot be built: {result.detail}")])
+        return result
 
     def _judge(self) -> tuple[Candidate, Router | None, int] | ConfigError:
-        """The candidate and its router, None where nothing has changed; or what is wrong with it."""
+        """The candidate, its router (None if nothing has changed) and the cases passed; or what is wrong with it."""
         try:
             candidate = self._read()
             if candidate.digest == self._digest:
@@ -150,12 +150,13 @@ class LiveRouter:
         models = digest_models(chain.document.tree, chain.beside)
         return Candidate(chain, cases, _digest(chain.document, cases) + models)
 
-    def _note(self, candidate: Candidate, before: tuple[Stamp, ...]) -> None:
-        """Remember what is served, and whether a look at its files will tell if that has changed."""
+    def _remember(self, candidate: Candidate, before: tuple[Stamp, ...]) -> None:
+        """Remember what is served, and whether stamps suffice to notice that its files have changed."""
         self._digest = candidate.digest
         self.problems = ()
-        told = followed(candidate.chain.document.tree, candidate.chain.beside)
-        self._files = (*candidate.chain.files, *((candidate.chain.cases,) if candidate.chain.cases else ()), *told)
+        chain = candidate.chain
+        models = followed(chain.document.tree, chain.beside)
+        self._files = (*chain.files, *((chain.cases,) if chain.cases else ()), *models)
         self._stamps = self._look()
         newest = max(changed for _, changed, _, _ in self._stamps)
         self._settled = before == self._stamps and time.time() - newest / 1e9 > SETTLED_S
@@ -165,25 +166,23 @@ class LiveRouter:
 
 
 def stamp(file: File | None) -> Stamp:
-    """Tells whether a file has changed, is gone or has come."""
+    """A value that changes when a file is changed, created or deleted."""
     if file is None:
         return "", 0, -1, 0
     try:
-        found = file.stat()
+        stat = file.stat()
     except (OSError, ValueError):
         return str(file), 0, -1, 0
-    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+    return str(file), stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def _digest(document: Document, cases: list[Case]) -> str:
-    """Identifies all that the files say, golden cases included; comments and layout are no part of it."""
-    told = hashlib.sha256(repr(document.tree).encode())
-    told.update(msgspec.json.encode(cases))
-    return told.hexdigest()
+    """A hash of the files' content, golden cases included, without comments and layout."""
+    return hashlib.sha256(repr(document.tree).encode() + msgspec.json.encode(cases)).hexdigest()
 
 
 def _admit(candidate: Candidate, models: Asks | None, embedder: Embeds | None) -> tuple[Router, int]:
-    """The candidate's router and how many cases it had to keep; a ConfigError if it has a mistake or misses a case."""
+    """The candidate's router and how many cases it passed; raises ConfigError for a mistake or a failed case."""
     chain = candidate.chain
     profile = build(chain.document, chain.remarks, models, embedder, chain.beside, notices=chain.notices)
     router = Router(profile)

@@ -20,7 +20,7 @@ from turnout.core.model import Asks
 from turnout.core.profile import Part, PatternSource, Placed, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, broken, kinds
-from turnout.core.verdict import Gate, Verdict, check_verdict, contain
+from turnout.core.verdict import Verdict, check_verdict, contain
 from turnout.text.match import Lexicon, Matcher
 from turnout.text.plan import planner
 from turnout.text.read import reader
@@ -30,13 +30,13 @@ from .check import Checker, layer_id, own_keys
 from .document import Document, Tree
 from .model import NOT_HASHED, LayerHead, ProfileFile, SplitConfig
 
-# Hex digits of SHA-256 that identify a profile: 64 bits, plenty for telling versions apart, short enough to read.
+# Hex digits of SHA-256 that identify a profile: 64 bits tell versions apart and are short enough to read.
 HASH_DIGITS = 16
-# A network layer that says nothing else gets this; local layers are not timed out, only measured.
+# The default for network layers; local layers are not timed out, only measured.
 NETWORK_DEADLINE_MS = 350.0
 
 
-# msgspec works a type out when it first meets it, and two threads that do so at once can bring the process down.
+# msgspec inspects a type on first use, and two threads that do so at once can crash the process.
 _one_at_a_time = threading.Lock()
 
 
@@ -49,10 +49,11 @@ def build(
     students: Mapping[str, File] | None = None,
     notices: tuple[str, ...] = (),
 ) -> Profile:
-    """The profile, or a ConfigError with every mistake in it.
+    """The profile; raises a ConfigError with every mistake in it.
 
-    `models` asks language models and `embedder` makes vectors; without them such layers pass. Relative paths in the
-    profile start from the folder `beside`. `students` are folders of trained models to serve instead of a layer's own.
+    `models` asks language models and `embedder` makes vectors; without them, layers that need them pass. Relative paths
+    in the profile start from the folder `beside`. `students` are folders of trained models to serve instead of the
+    layers' own.
     """
     with _one_at_a_time:
         problems = Checker(document).problems()
@@ -68,7 +69,7 @@ def build(
         wrap = file.text.fold == "unicode"
         matcher = lexicon.compile(wrap=wrap)
         read = reader(matcher, fold_name=file.text.fold, unwrap=file.text.unwrap, inherit=file.text.inherit)
-        asked = [place.call for place in placed if place.call is not None]
+        built = [place.call for place in placed if place.call is not None]
         missing = tuple(
             f"layer {place.id!r} passes: " + (place.absent or f"no installed package provides {place.kind}")
             for place in placed
@@ -91,8 +92,8 @@ def build(
             contract=file.contract,
             adjust=adjust,
             split=_split(file.split, matcher, lexicon, placed, file.routes, read),
-            declared=tuple(layer.validate for layer in asked if layer.judges_by == "declared"),
-            undeclared=frozenset(name for layer in asked for name in layer.undeclared),
+            declared=tuple(layer.validate for layer in built if layer.judges_by == "declared"),
+            undeclared=frozenset(name for layer in built for name in layer.undeclared),
             remarks=remarks
             + missing
             + tuple(f"plug-in {name!r} was not imported: {why}" for name, why in broken().items()),
@@ -117,7 +118,7 @@ def _split(
     if config is None:
         return None
     keywords = frozenset(i for i, code in enumerate(lexicon.codes) if code.startswith("keyword."))
-    # What waits for a server is not asked in order to plan.
+    # Splitting must not wait for a server.
     local = [
         (place.call, place.gate)
         for place in placed
@@ -133,13 +134,13 @@ def _split(
 
 
 def digest(tree: Tree) -> str:
-    """Identifies everything in a resolved profile that can change a decision."""
-    telling = {key: value for key, value in tree.items() if key not in NOT_HASHED}
-    return hashlib.sha256(msgspec.json.encode(telling, order="sorted")).hexdigest()[:HASH_DIGITS]
+    """A hash of everything in a resolved profile that can change a decision."""
+    hashed = {key: value for key, value in tree.items() if key not in NOT_HASHED}
+    return hashlib.sha256(msgspec.json.encode(hashed, order="sorted")).hexdigest()[:HASH_DIGITS]
 
 
 def _without_models(tree: Tree, layers: Mapping[str, File]) -> Tree:
-    """The tree without what it says itself of the trained models of these layers."""
+    """The tree without the trained models that it names for these layers."""
     if not layers:
         return tree
     named = ("model", FIELD)
@@ -159,7 +160,7 @@ def _find_students(supplies: Supplies, tree: Tree, entry: Any, students: Mapping
 
 
 def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
-    """The tree with the digest of every trained model that serves: what a decision was made by, and can be again."""
+    """The tree with the digest of every trained model that serves, so that its decisions can be reproduced."""
     served = {place.id: found for place in placed if place.call is not None and (found := place.call.artefact)}
     if not served:
         return tree
@@ -169,19 +170,20 @@ def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
 
 def _place(entry: Any, supplies: Supplies) -> Placed:
     head = msgspec.convert(entry, LayerHead, strict=False)
-    gate = Gate(head.accept.confidence, head.accept.margin)
     kind = kinds().get(head.kind)
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
     layer: Layer | None = None if kind is None else _construct(entry, replace(supplies, deadline_ms=deadline_ms))
     if kind is None or layer is None or layer.absent:
         absent = layer.absent if layer is not None else ""
-        return Placed(layer_id(entry), head.kind, "free", "R", gate, deadline_ms, None, absent=absent, needs="install")
+        return Placed(
+            layer_id(entry), head.kind, "free", "R", head.accept, deadline_ms, None, absent=absent, needs="install"
+        )
     return Placed(
         id=layer_id(entry),
         kind=head.kind,
         cost=layer.cost or kind.cost,
         who=kind.who,
-        gate=gate,
+        gate=head.accept,
         deadline_ms=deadline_ms,
         call=layer,
         held_text=head.held_text,

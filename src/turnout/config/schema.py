@@ -1,8 +1,8 @@
-"""What a profile file may say, as JSON Schema (draft 2020-12): for editors, which complete and underline as one types.
+"""The JSON Schema (draft 2020-12) of profile files, for completion and checks in editors.
 
-Generated from the types the loader itself checks with, so the two cannot disagree on a key, a type or a range. What
-types cannot say (that a route exists, that weights add up) only the loader finds. Every struct is there twice: whole,
-and *partial*, for a file that extends another and leaves out what it takes over; there an item may also be dropped.
+It is generated from the types that the loader checks with. What types cannot express (that a route exists, that weights
+add up) only the loader finds. Every struct has two definitions: a whole one, and a *partial* one for a file that
+extends another, where nothing is required and items may be dropped.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _BEFORE = {"type": "string", "description": "The id of the item this new one goe
 
 
 def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
-    """The schema of profile files; `known` are the kinds of layer it knows, by default all that are installed."""
-    found = {kind.name: kind for kind in (kinds().values() if known is None else known)}
-    usable = {name: structs for name, kind in sorted(found.items()) if (structs := _structs(kind.config)) is not None}
+    """The schema of profile files with these kinds of layer, by default all that are installed."""
+    by_name = {kind.name: kind for kind in (kinds().values() if known is None else known)}
+    usable = {name: structs for name, kind in sorted(by_name.items()) if (structs := _structs(kind.config)) is not None}
     own: dict[type[Struct], None] = {}
     for structs in (_structs(ProfileFile), _structs(LayerHead), _structs(AdjustHead), *usable.values()):
         own |= dict.fromkeys(structs or ())
     names, defs = _definitions(list(own))
     for section, head, label in (("layers", LayerHead, "Layer"), ("adjust", AdjustHead, "Adjustment")):
         stage = section.removesuffix("s")
-        configs = {name: names[kind.config] for name, kind in found.items() if kind.stage == stage and name in usable}
-        open_ones = [name for name, kind in found.items() if kind.stage == stage and name not in usable]
+        configs = {name: names[kind.config] for name, kind in by_name.items() if kind.stage == stage and name in usable}
+        open_ones = [name for name, kind in by_name.items() if kind.stage == stage and name not in usable]
         defs |= _entries(label, defs[names[head]], configs, defs, open_ones)
         items = defs[names[ProfileFile]]["properties"][section]
         items["items"] = {"$ref": f"{_REF}{label}"}
@@ -56,19 +56,19 @@ def profile_schema(known: Iterable[Kind] | None = None) -> Schema:
         "$schema": DRAFT,
         "title": "Turnout profile",
         "type": "object",
-        # Stated here again for editors that complete from what stands at the top and follow no condition.
+        # Repeated here for editors that do not follow conditions.
         "properties": defs[root + PARTIAL]["properties"],
         "if": {"required": ["extends"]},
         "then": {"$ref": f"{_REF}{root}{PARTIAL}"},
         "else": {"$ref": f"{_REF}{root}"},
     }
-    # Through JSON once: defaults come as tuples and structs.
+    # Through JSON and back, because defaults are tuples and structs.
     whole: Schema = msgspec.json.decode(msgspec.json.encode({**schema, "$defs": _reachable(schema, defs)}))
     return whole
 
 
 def _structs(root: type[Struct]) -> list[type[Struct]] | None:
-    """A struct and every one it may hold; None where JSON Schema has no word for some type in it."""
+    """A struct and every struct inside it; None if JSON Schema cannot express one of its types."""
     try:
         msgspec.json.schema(root)
     except TypeError:
@@ -90,7 +90,7 @@ def _structs(root: type[Struct]) -> list[type[Struct]] | None:
 
 
 def _definitions(structs: list[type[Struct]]) -> tuple[dict[type[Struct], str], dict[str, Schema]]:
-    """The name and the definition of each struct, with what its source says about its fields."""
+    """The name and the definition of each struct; field docstrings become descriptions."""
     refs, defs = msgspec.json.schema_components(structs, ref_template=f"{_REF}{{name}}")
     names = {struct: ref["$ref"].removeprefix(_REF) for struct, ref in zip(structs, refs, strict=True)}
     for struct, name in names.items():
@@ -101,7 +101,7 @@ def _definitions(structs: list[type[Struct]]) -> tuple[dict[type[Struct], str], 
 
 
 def field_notes(struct: type[Struct]) -> dict[str, str]:
-    """The string that stands below each field of a struct in its source, where there is a source."""
+    """The docstring of each field of a struct; none if its source is not available."""
     try:
         tree = ast.parse(textwrap.dedent(source_of.getsource(struct)))
     except (OSError, TypeError, SyntaxError):
@@ -116,40 +116,40 @@ def field_notes(struct: type[Struct]) -> dict[str, str]:
 
 
 def _within(schema: Schema, change: Callable[[Schema], Schema]) -> Schema:
-    """The same with every schema inside it changed. Names of properties and values are not taken for schemas."""
-    found: Schema = {}
+    """A copy of a schema with `change` applied to every schema directly inside it."""
+    changed: Schema = {}
     for key, entry in schema.items():
         if key in ("default", "enum", "const", "examples"):
-            found[key] = entry
+            changed[key] = entry
         elif key == "properties":
-            found[key] = {name: change(inner) for name, inner in entry.items()}
+            changed[key] = {name: change(inner) for name, inner in entry.items()}
         elif isinstance(entry, dict):
-            found[key] = change(entry)
+            changed[key] = change(entry)
         elif isinstance(entry, list):
-            found[key] = [change(inner) if isinstance(inner, dict) else inner for inner in entry]
+            changed[key] = [change(inner) if isinstance(inner, dict) else inner for inner in entry]
         else:
-            found[key] = entry
-    return found
+            changed[key] = entry
+    return changed
 
 
 def _portable(schema: Schema) -> Schema:
-    """As TOML and editors can use it: there is no null in TOML, and in ECMAScript's patterns `\\Z` is the letter."""
-    found = _within(schema, _portable)
-    if "default" in found and found["default"] is None:
-        del found["default"]
-    if "pattern" in found:
-        found["pattern"] = found["pattern"].replace(r"\Z", "$")
-    if "anyOf" in found:
-        found["anyOf"] = [choice for choice in found["anyOf"] if choice != {"type": "null"}]
-        if len(found["anyOf"]) == 1:
-            found |= found.pop("anyOf")[0]
-    return found
+    """The schema for TOML, which has no null, and with ECMAScript patterns, in which `\\Z` would be a letter."""
+    portable = _within(schema, _portable)
+    if "default" in portable and portable["default"] is None:
+        del portable["default"]
+    if "pattern" in portable:
+        portable["pattern"] = portable["pattern"].replace(r"\Z", "$")
+    if "anyOf" in portable:
+        portable["anyOf"] = [choice for choice in portable["anyOf"] if choice != {"type": "null"}]
+        if len(portable["anyOf"]) == 1:
+            portable |= portable.pop("anyOf")[0]
+    return portable
 
 
 def _entries(
     label: str, head: Schema, configs: Mapping[str, str], defs: Mapping[str, Schema], open_ones: Iterable[str]
 ) -> dict[str, Schema]:
-    """An entry of `layers` or `adjust`: what all have, and for each kind a closed table with its own keys."""
+    """The definitions for an entry of `layers` or `adjust`: the common keys, and for each kind a table with its own."""
     known = sorted((*configs, *open_ones))
     found: dict[str, Schema] = {}
     cases: list[Schema] = []
@@ -163,7 +163,7 @@ def _entries(
         is_kind = {"required": ["kind"], "properties": {"kind": {"const": kind}}}
         cases.append({"if": is_kind, "then": {"$ref": f"{_REF}{label}.{kind}"}})
     properties = copy.deepcopy(head["properties"])
-    # Any string, for kinds that are not installed here; the installed ones are what an editor offers.
+    # Any string is valid, for kinds that are not installed here; editors offer the examples.
     properties["kind"] = {**properties["kind"], "examples": known}
     unknown = {"required": ["kind"], "properties": {"kind": {"not": {"enum": known}}}}
     if "optional" in properties:
@@ -174,25 +174,25 @@ def _entries(
 
 
 def _partial(schema: Schema) -> Schema:
-    """The same with nothing required, and with the words an extending file has for items and tables."""
-    if "if" in schema:  # a condition keeps what it asks; only what follows from it is loosened
+    """The schema with nothing required, and with the keys that only an extending file has."""
+    if "if" in schema:  # the condition itself must stay as it is
         follows = schema["then"] if "$ref" in schema["then"] else {}
         return {**schema, "then": _partial(follows)}
-    found = _within(schema, _partial)
-    found.pop("required", None)
-    if "$ref" in found:
-        found["$ref"] += PARTIAL
-    if found.get("type") == "object" and "properties" in found:
-        own = found["properties"]
+    partial = _within(schema, _partial)
+    partial.pop("required", None)
+    if "$ref" in partial:
+        partial["$ref"] += PARTIAL
+    if partial.get("type") == "object" and "properties" in partial:
+        own = partial["properties"]
         lists = [own[name] for name in (WORD_TABLE, *WORD_LISTS) if name in own and _holds_phrases(own[name])]
         changes = {ADD_WORDS: _ADD, DROP_WORDS: _OUT} if lists else {}
         words = {name: {**_plain(lists[0]), "description": note} for name, note in changes.items()}
-        found["properties"] = {**own, **words, "drop": _DROP, "before": _BEFORE}
-    return found
+        partial["properties"] = {**own, **words, "drop": _DROP, "before": _BEFORE}
+    return partial
 
 
 def _holds_phrases(schema: Schema) -> bool:
-    """Whether this is a list of strings, or a table of such lists."""
+    """Whether this is a list of strings or a table of such lists."""
     inner = schema.get("additionalProperties", schema)
     return isinstance(inner, dict) and inner.get("items", {}).get("type") == "string"
 
@@ -202,7 +202,7 @@ def _plain(schema: Schema) -> Schema:
 
 
 def _reachable(schema: Schema, defs: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The definitions that are used, in the order of their names."""
+    """The definitions that are used, sorted by name."""
     found: set[str] = set()
     pending: list[Any] = [schema]
     while pending:

@@ -1,7 +1,7 @@
-"""A profile to begin with, as text: TOML that explains itself.
+"""Writes a first profile, as TOML with comments.
 
-One is for labels that a student has learnt: every label a route, and a fallback for what it does not know. The other is
-a small help desk that decides by words alone, to look at and to change.
+There are two: one for a trained student, with a route for each label and a fallback, and a small help desk that decides
+by words alone, as an example to change.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .write import toml_comment, toml_key, toml_text, toml_value
 STUDENT = "student"
 """The id of the layer that is trained."""
 OTHER = "other"
-"""The route of what no layer knows, where none of the labels is to have it."""
-# Just above even odds, which is the most a student says of what is like nothing it knows. With 5 to 20 rows for each of
-# 5 to 77 labels of Banking77 that costs 0 to 7 points of what is right and keeps back nine in ten questions of
-# CLINC150 that are for no route (0.6: 0 to 12 points, nineteen in twenty).
+"""The fallback's route, unless one of the labels is to be the fallback."""
+# Just above even odds, the most that a student says of a question unlike its examples. With 5 to 20 rows for each of 5
+# to 77 labels of Banking77 this gate loses 0 to 7 points of correct answers and holds back nine in ten of the CLINC150
+# questions that belong to no route (0.6: 0 to 12 points, nineteen in twenty).
 GATE = 0.51
 
 _HEAD = """\
@@ -59,7 +59,7 @@ _OPTIONS = """\
 
 
 def choose_fallback(labels: Sequence[str], asked: str | None = None) -> tuple[tuple[str, ...], str]:
-    """The routes, and the one for what is not known: as asked, else `other`, which is added where it is no label."""
+    """The routes, and the fallback among them: as asked, else `other`, which is added if it is not a label."""
     if asked is not None:
         return (tuple(labels) if asked in labels else (*labels, asked)), asked
     named = next((label for label in labels if label.casefold() == OTHER), None)
@@ -69,34 +69,33 @@ def choose_fallback(labels: Sequence[str], asked: str | None = None) -> tuple[tu
 def student_profile(
     name: str, labels: Sequence[str], *, fallback: str | None = None, gate: float = GATE, source: str = ""
 ) -> str:
-    """A profile that decides by what a student has learnt from these labels."""
+    """A profile whose layer is a student trained on these labels."""
     routes, least = choose_fallback(labels, fallback)
-    return "\n".join(_student_lines(name, routes, least, gate, source))
-
-
-def _student_lines(name: str, routes: Sequence[str], fallback: str, gate: float, source: str) -> Iterator[str]:
-    yield toml_comment(f"Learnt from {source} by turnout init." if source else "Learnt from examples.")
-    yield "#"
-    yield _HEAD.format(name=name)
-    yield f"name = {toml_text(name)}"
-    yield f"description = {toml_text(f'learnt from {source}' if source else 'learnt from examples')}"
-    yield f"routes = {toml_value(routes)}"
-    yield "# ordered = true       # the routes stand from cheapest to most expensive: a caller may be given a ceiling"
-    yield f'# cases = "{name}.cases.jsonl"    # golden cases: questions with the route each must get'
-    yield ""
-    yield "# Where a question goes that the student does not know, or is not sure about."
-    yield f"fallback = {{ route = {toml_text(fallback)}, confidence = 0.5 }}"
-    yield ""
-    yield _DECLARED
-    yield _RULES.format(route=toml_text(routes[0]))
-    yield "# 3. The student: turnout train learns anew, turnout student promote lets the better one serve."
-    yield "[[layers]]"
-    yield f"id = {toml_text(STUDENT)}"
-    yield 'kind = "student.v1"'
-    yield "# How sure it must be to be right; what is below goes to the fallback."
-    yield f"accept = {{ confidence = {gate} }}"
-    yield ""
-    yield from _policies(routes)
+    lines = [
+        toml_comment(f"Learnt from {source} by turnout init." if source else "Learnt from examples."),
+        "#",
+        _HEAD.format(name=name),
+        f"name = {toml_text(name)}",
+        f"description = {toml_text(f'learnt from {source}' if source else 'learnt from examples')}",
+        f"routes = {toml_value(routes)}",
+        "# ordered = true       # the routes stand from cheapest to most expensive: a caller may be given a ceiling",
+        f'# cases = "{name}.cases.jsonl"    # golden cases: questions with the route each must get',
+        "",
+        "# Where a question goes that the student does not know, or is not sure about.",
+        f"fallback = {{ route = {toml_text(least)}, confidence = 0.5 }}",
+        "",
+        _DECLARED,
+        _RULES.format(route=toml_text(routes[0])),
+        "# 3. The student: turnout train learns anew, turnout student promote lets the better one serve.",
+        "[[layers]]",
+        f"id = {toml_text(STUDENT)}",
+        'kind = "student.v1"',
+        "# How sure it must be to be right; what is below goes to the fallback.",
+        f"accept = {{ confidence = {gate} }}",
+        "",
+        *_policies(routes),
+    ]
+    return "\n".join(lines)
 
 
 def _policies(routes: Sequence[str]) -> Iterator[str]:
@@ -113,7 +112,7 @@ WORDS: Mapping[str, Sequence[str]] = {
     "billing": ("refund|refunds", "invoice|invoices", "charged", "payment|payments"),
     "technical": ("crash|crashes|crashed", "error|errors", "login|log in", "update|updates"),
 }
-"""The small help desk: routes, and words that speak for each."""
+"""The routes of the small help desk and the words for each."""
 
 CASES: Sequence[Mapping[str, Any]] = (
     {"id": "general-1", "text": "What are your opening hours?", "route": "general"},
@@ -127,38 +126,36 @@ CASES: Sequence[Mapping[str, Any]] = (
 
 def words_profile(name: str, cases: str) -> str:
     """A small help desk that decides by words alone."""
-    return "\n".join(_words_lines(name, cases))
-
-
-def _words_lines(name: str, cases: str) -> Iterator[str]:
     routes = tuple(WORDS)
-    yield "# A small help desk, to look at and to change."
-    yield "#"
-    yield _HEAD.format(name=name)
-    yield f"name = {toml_text(name)}"
-    yield 'description = "describe in one sentence what is decided here"'
-    yield f"routes = {toml_value(routes)}"
-    yield f"cases = {toml_text(cases)}"
-    yield ""
-    yield "# When no layer is sure. Choose the route that does least harm."
-    yield f"fallback = {{ route = {toml_text(routes[0])}, confidence = 0.5 }}"
-    yield ""
-    yield _DECLARED
-    yield _RULES.format(route=toml_text(routes[0]))
-    yield "# 3. Words that speak for a route. `refund|refunds` is one phrase with its forms; case does not matter."
-    yield "#    With a hundred labelled questions a student knows more: turnout init NAME --from FILE."
-    yield "[[layers]]"
-    yield 'id = "words"'
-    yield 'kind = "signals.v1"'
-    yield "# A verdict below either number is held back, and the fallback decides."
-    yield "accept = { confidence = 0.65, margin = 0.25 }"
-    yield ""
-    for route, words in WORDS.items():
-        yield f"[[layers.signals]]\nid = {toml_text(route)}\nwords = {toml_value(words)}\n"
-    yield "# What each list adds to its route. The highest sum wins; two alike are a tie, which passes no gate."
-    yield "[layers.ranking.sums]"
-    yield from (f"{toml_key(route)} = {{ {toml_key(route)} = 0.6 }}" for route in routes)
-    yield "\n[layers.ranking.routes]"
-    yield from (f"{toml_key(route)} = [{{ add = 1.0, of = {toml_text(route)} }}]" for route in routes)
-    yield ""
-    yield from _policies(routes)
+    lines = [
+        "# A small help desk, to look at and to change.",
+        "#",
+        _HEAD.format(name=name),
+        f"name = {toml_text(name)}",
+        'description = "describe in one sentence what is decided here"',
+        f"routes = {toml_value(routes)}",
+        f"cases = {toml_text(cases)}",
+        "",
+        "# When no layer is sure. Choose the route that does least harm.",
+        f"fallback = {{ route = {toml_text(routes[0])}, confidence = 0.5 }}",
+        "",
+        _DECLARED,
+        _RULES.format(route=toml_text(routes[0])),
+        "# 3. Words that speak for a route. `refund|refunds` is one phrase with its forms; case does not matter.",
+        "#    With a hundred labelled questions a student knows more: turnout init NAME --from FILE.",
+        "[[layers]]",
+        'id = "words"',
+        'kind = "signals.v1"',
+        "# A verdict below either number is held back, and the fallback decides.",
+        "accept = { confidence = 0.65, margin = 0.25 }",
+        "",
+        *(f"[[layers.signals]]\nid = {toml_text(route)}\nwords = {toml_value(WORDS[route])}\n" for route in routes),
+        "# What each list adds to its route. The highest sum wins; two alike are a tie, which passes no gate.",
+        "[layers.ranking.sums]",
+        *(f"{toml_key(route)} = {{ {toml_key(route)} = 0.6 }}" for route in routes),
+        "\n[layers.ranking.routes]",
+        *(f"{toml_key(route)} = [{{ add = 1.0, of = {toml_text(route)} }}]" for route in routes),
+        "",
+        *_policies(routes),
+    ]
+    return "\n".join(lines)

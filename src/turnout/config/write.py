@@ -1,6 +1,6 @@
-"""TOML as it is written: strings, keys and values of every settings or profile file Turnout makes.
+"""Writes TOML: strings, keys and values of the settings and profile files that Turnout creates.
 
-Invariant: what is written is TOML, and `tomllib` reads back the very same value, whatever characters it has.
+Invariant: `tomllib` reads back the same value, whatever characters it has.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from turnout.core.errors import ConfigError, Problem
 
 _bare = re.compile(r"[A-Za-z0-9_-]+").fullmatch
-# TOML has no raw control character in a string. U+0085, U+2028 and U+2029 may stand there, but to many an editor, and
-# to Python's `splitlines`, they end a line.
+# TOML strings cannot contain raw control characters. U+0085, U+2028 and U+2029 are allowed, but end a line for many
+# editors and for Python's `splitlines`.
 _escaped = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _lone = re.compile("[\ud800-\udfff]")
@@ -22,19 +22,19 @@ Value = str | bool | int | float | Sequence["Value"] | Mapping[str, "Value"]
 
 
 def toml_text(text: str) -> str:
-    """A string, in quotes, on one line."""
+    """A quoted string on one line."""
     if lone := _lone.search(text):
         raise ConfigError([Problem(repr(text[:60]), f"has {lone[0]!r}, half of a character, which TOML cannot hold")])
     return f'"{_escaped.sub(_escape, text)}"'
 
 
 def toml_key(name: str) -> str:
-    """One part of a key, in quotes where it needs them."""
+    """One part of a key, quoted if necessary."""
     return name if _bare(name) else toml_text(name)
 
 
 def toml_value(value: Value) -> str:
-    """A value on one line: a table becomes an inline one."""
+    """A value on one line; a table becomes an inline table."""
     match value:
         case str():
             return toml_text(value)
@@ -51,7 +51,7 @@ def toml_value(value: Value) -> str:
 
 
 def toml_comment(text: str) -> str:
-    """One line of comment, whatever a file it speaks of is called."""
+    """A comment of one line; unprintable characters (of a file name, say) become `?`."""
     return f"# {''.join(letter if letter.isprintable() else '?' for letter in text)}"
 
 

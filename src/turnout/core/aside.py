@@ -1,7 +1,7 @@
-"""Work that grows with its input is done beside the event loop, once the input is long.
+"""Runs work on long inputs in a thread, to keep the event loop responsive.
 
-A thread does not make it quicker: it lets others have their turn in between, every five milliseconds and whenever a
-call into C returns. So no single such call may take long either, which is what the limits on inputs are for.
+A thread does not make the work faster, but other threads get the interpreter every five milliseconds and whenever a C
+call returns. So no single C call may take long either; the limits on inputs see to that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-# Bytes or characters that are worked on in a few milliseconds, whatever they are; a thread costs a tenth of one.
+# Bytes or characters that take a few milliseconds at worst; a thread costs a tenth of a millisecond.
 INLINE = 32_768
 
 P = ParamSpec("P")
@@ -18,5 +18,5 @@ R = TypeVar("R")
 
 
 async def aside(size: int, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call with an input of that size: here if it is short, else in a thread."""
+    """Call a function with an input of that size: inline if it is short, else in a thread."""
     return call(*args, **kwargs) if size <= INLINE else await asyncio.to_thread(call, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""Rules a profile promises to keep whatever its classifier says, declared as data.
+"""Rules that a profile keeps whatever its classifier decides, declared as data.
 
-A rule holds for some routes (`when`) and says which policy facts must, or must never, be true. The same check serves a
-profile at load (its policies must agree with its contract) and what really happened after a decision.
+A rule applies to some routes (`when`) and says which facts must, or must never, be true. The same check is used when a
+profile is loaded (on its policies) and after a decision (on what happened).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ OBSERVED = (
     "flipped_by_history",
     "tokens",
 )
-"""Facts a rule may name beside the fields of a policy: what happened around a decision, and after it."""
+"""Facts that a rule may name besides the fields of a policy: what happened around and after a decision."""
 
 
 class When(Struct, frozen=True, forbid_unknown_fields=True):
     route: tuple[str, ...] = ()
     """Empty: every route."""
     by: tuple[str, ...] = ()
-    """Empty: whichever layer decided."""
+    """Empty: any layer."""
 
 
 class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -39,18 +39,18 @@ class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     never: str | tuple[str, ...] = ()
     """Facts that must not be true, by name."""
     must: Mapping[str, str | int | float | bool | tuple[str, ...]] = {}
-    """Facts that must have this value, or one of these."""
+    """Facts that must have this value, or one of these values."""
     at_most: Mapping[str, float] = {}
     """Facts that must not exceed this number."""
     text: str = ""
 
     @property
     def forbidden(self) -> tuple[str, ...]:
-        """What `never` names, one or several."""
+        """The facts that `never` names."""
         return (self.never,) if isinstance(self.never, str) else self.never
 
     def applies(self, routes: Iterable[str], by: Fact = None) -> bool:
-        """Whether the rule speaks of these routes; one about a layer holds only where it is known who decided."""
+        """Whether the rule is about these routes; a rule about a layer applies only if it is known who decided."""
         if self.when.by and by not in self.when.by:
             return False
         return not self.when.route or any(route in self.when.route for route in routes)
@@ -64,7 +64,7 @@ class Violation(NamedTuple):
 
 
 def violations(rules: Iterable[Rule], routes: tuple[str, ...], facts: Mapping[str, Fact]) -> Iterator[Violation]:
-    """Every way in which these facts break these rules. A fact that is absent or None breaks none."""
+    """Every way in which these facts break these rules. A missing fact breaks none."""
     for rule in rules:
         if not rule.applies(routes, facts.get("by")):
             continue

@@ -1,10 +1,10 @@
 """The outcome of routing one query: what was chosen, by whom, why, and what else was considered.
 
-A decision keeps its evidence raw and its profile at hand; reasons, scores and JSON are rendered on demand,
-so an explained decision costs no more than a few microseconds. Ids and timings are outside its equality.
+A decision keeps the raw evidence and its profile; reasons, scores and JSON are rendered on demand, so an explained
+decision costs no more than a few microseconds. Ids and timings are not part of its equality.
 
-Ids are ULIDs (48 bits of milliseconds, 80 bits that never repeat), sortable by time, made in a fifth of a microsecond.
-The 80 bits are a random start per process and a counter, drawn anew after a fork.
+Ids are ULIDs: 48 bits of milliseconds and 80 bits that never repeat. They sort by time and take a fifth of a
+microsecond. The 80 bits are a counter with a random start per process, drawn again after a fork.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .layer import Explain
 from .policy import Policy
 from .profile import Part, Placed, Profile
 from .query import Query
-from .verdict import Fault, Gate, Reason, Verdict, contain, keep, readable
+from .verdict import Fault, Gate, Reason, Verdict, contain, keep, readable, show
 
 Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "breaker", "skipped"]
 
@@ -37,38 +37,37 @@ class Step(Struct, frozen=True, gc=False):
     verdict: Verdict | None = None
     fault: Fault | None = None
     encoded: Raw | None = None
-    """The JSON form, for a step that is always the same."""
+    """The JSON form of a step that is always the same."""
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why the layer judged as it did, or what kept it from judging."""
+        """Why the layer judged as it did, or why it gave no verdict."""
         verdict, place = self.verdict, self.place
         if verdict is not None:
-            kept = verdict._explained
-            # Kept with the place it was rendered for: another layer may have returned the same verdict.
-            if kept is None or kept[0] is not place or kept[1] != self.ended:
+            cached = verdict._explained
+            # Another layer may have returned the same verdict, so the reasons are cached with their layer's place.
+            if cached is None or cached[0] is not place or cached[1] != self.ended:
                 explain = None if place.call is None else place.call.explain
-                kept = (place, self.ended, _told(place, explain, verdict, self.ended))
-                keep(verdict, "_explained", kept)
-            return kept[2]
+                cached = (place, self.ended, _render(place, explain, verdict, self.ended))
+                keep(verdict, "_explained", cached)
+            return cached[2]
         if self.fault is not None:
             return (Reason(f"{place.id}.{self.fault.kind}", self.fault.detail),)
         return ()
 
     @property
     def details(self) -> tuple[Reason, ...]:
-        """What else the layer can say of its verdict. Found anew each time: it is not in the log, nor in the JSON."""
+        """Reasons that take longer to compute; neither in the log nor in the JSON, and not cached."""
         layer, verdict = self.place.call, self.verdict
-        return () if verdict is None or layer is None else _told(self.place, layer.elaborate, verdict)
+        return () if verdict is None or layer is None else _render(self.place, layer.elaborate, verdict)
 
 
-def _told(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
-    """What `explain` makes of a verdict. Of one that has `ended` somehow: the reasons it came with, too, and why its
-    gate held it back if it did."""
+def _render(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
+    """The reasons that `explain` gives for a verdict; with `ended`, also the verdict's own and why it was held."""
     reasons = verdict.reasons if ended else ()
     if explain is not None:
-        told = contain(explain, verdict)
-        reasons += told if type(told) is tuple else _untold(place, told)
+        explained = contain(explain, verdict)
+        reasons += explained if type(explained) is tuple else _repair(place, explained)
     if ended == "held":
         gate, sure = place.gate, f"{verdict.confidence:.2f}"
         if place.held_text:
@@ -84,26 +83,24 @@ def _told(place: Placed, explain: Explain | None, verdict: Verdict, ended: str =
     return reasons
 
 
-def _untold(place: Placed, told: object) -> tuple[Any, ...]:
-    """What is left of an explanation that is not a tuple of reasons."""
-    if isinstance(told, list):
-        return tuple(told)
-    detail = told.detail if isinstance(told, Fault) else f"returned {_shown(told)}, not reasons"
+def _repair(place: Placed, explained: object) -> tuple[Any, ...]:
+    """The reasons for an explanation that is not a tuple."""
+    if isinstance(explained, list):
+        return tuple(explained)
+    detail = explained.detail if isinstance(explained, Fault) else f"returned {show(explained)}, not reasons"
     return (Reason("explain.error", f"{place.id} cannot explain itself: {detail}"),)
 
 
 def _readable(place: Placed, reason: object) -> Reason:
-    """The reason as it can be written down."""
+    """The reason with text that can be encoded, or one that says that this is no reason."""
     if type(reason) is Reason and isinstance(reason.text, str):
         return Reason(reason.code, readable(reason.text))
-    return Reason("explain.error", f"{place.id} cannot explain itself: {_shown(reason)} is not a reason")
-
-
-def _shown(value: object) -> str:
-    return readable(str(contain(repr, value))[:80])
+    return Reason("explain.error", f"{place.id} cannot explain itself: {show(reason)} is not a reason")
 
 
 class Decision(Struct, frozen=True, eq=False, gc=False):
+    """What was decided about one query, or about one part of a compound question."""
+
     profile: Profile
     query: Query
     routes: tuple[str, ...]
@@ -115,18 +112,18 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
     """Two letters: who decided and how (see `turnout.core.verdict`)."""
     steps: tuple[Step, ...] = ()
     chosen: Step | None = None
-    """The step whose verdict was used, if one was."""
+    """The step whose verdict was used, if any."""
     held: Step | None = None
-    """The best step among those whose verdict was held back."""
+    """The best step whose verdict was held back."""
     remarks: tuple[Reason, ...] = ()
-    """Reasons that are not a layer's: fallback, default, adjustments, what reading the text took."""
+    """Reasons that are not a layer's: fallback, default, adjustments, changes to the text."""
     parts: tuple[Decision, ...] = ()
     part: Part | None = None
-    """What this decision is to the question it is a part of."""
+    """The part of a compound question that this decision is about."""
     id: str = ""
     elapsed_ns: int = 0
     hits: tuple[int, ...] = ()
-    """Which of the profile's patterns were found, by their place in it."""
+    """The profile's patterns that were found, by position."""
     _reasons: tuple[Reason, ...] | None = None
 
     @property
@@ -136,7 +133,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def then(self) -> str:
-        """What a condition leads to."""
+        """The consequence of a condition."""
         return self.part.then if self.part is not None else ""
 
     @property
@@ -145,7 +142,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def policy(self) -> Policy:
-        """What the route means. Of several routes it is the first one's, with the sources of all."""
+        """What the route means. For several routes: the first one's policy, with the sources of all."""
         policy = self.profile.policies[self.routes[0]]
         if len(self.routes) > 1 and policy.sources is not None:
             others = (self.profile.policies[route].sources or () for route in self.routes)
@@ -159,7 +156,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why: the deciding layer's reasons, then what was done around it; for a fallback, what the losers saw."""
+        """The deciding layer's reasons, then the remarks; for a fallback, the remarks, then every layer's reasons."""
         reasons = self._reasons
         if reasons is None:
             if self.chosen is not None:
@@ -174,7 +171,7 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
 
     @property
     def scores(self) -> Mapping[str, float]:
-        """The deciding layer's scores; for a fallback, those of the best layer that was held back."""
+        """The deciding layer's scores; for a fallback, those of the best held verdict."""
         best = self.chosen or self.held
         return best.verdict.scores if best is not None and best.verdict is not None else {}
 
@@ -205,13 +202,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
         return _encode(self.form())
 
     def form(self) -> DecisionForm:
-        """What the JSON form is written from."""
+        """The JSON form before it is encoded."""
         profile, chosen = self.profile, self.chosen
         best = chosen if chosen is not None else self.held
         verdict = best.verdict if best is not None else None
-        role, text, then = _WHOLE if self.part is None else _part_form(self.part)
         trace = [step.encoded or _step_form(step, chosen) for step in self.steps]
-        return DecisionForm(
+        form = DecisionForm(
             self.id,
             profile.name,
             profile.hash,
@@ -228,12 +224,12 @@ class Decision(Struct, frozen=True, eq=False, gc=False):
             trace,
             [part.form() for part in self.parts] if self.parts else [],
             self.elapsed_ns / 1000,
-            role,
-            text,
-            then,
-            len(self.remarks),
-            self.hits or UNSET,
+            remark_count=len(self.remarks),
+            hits=self.hits or UNSET,
         )
+        if (part := self.part) is None:
+            return form
+        return replace(form, role=part.role, text=readable(part.query.text), then=readable(part.then) or UNSET)
 
 
 class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -246,9 +242,9 @@ class StepForm(Struct, frozen=True, omit_defaults=True, gc=False):
     gate: Gate | None = None
     verdict: Raw | None = None
     reasons: tuple[Reason, ...] | None = None
-    """Given where they are not among the decision's own already: the losers' of a decision that a layer made."""
+    """Left out where the decision's own reasons include them: the deciding layer's, and all layers' in a fallback."""
     model: str | None = None
-    """The model that answered the layer; None where it said no such thing."""
+    """The model that answered the layer, if known."""
 
 
 class VerdictForm(Struct, frozen=True, gc=False):
@@ -260,7 +256,7 @@ class VerdictForm(Struct, frozen=True, gc=False):
     scores: Mapping[str, float]
     decisive: bool
     calibrated: bool | UnsetType = UNSET
-    """Given where `confidence` is a fitted probability."""
+    """Set if `confidence` is a fitted probability."""
     adds: Mapping[str, float] | UnsetType = UNSET
 
 
@@ -285,23 +281,15 @@ class DecisionForm(Struct, frozen=True, gc=False):
     parts: list[DecisionForm]
     elapsed_us: float
     role: str | UnsetType = UNSET
-    """What a part is to its question; a whole question has none of these three."""
+    """The part's role in its question; a whole question has none of these three."""
     text: str | UnsetType = UNSET
     """The part's own text."""
     then: str | UnsetType = UNSET
-    """What a condition leads to."""
+    """The consequence of a condition."""
     remark_count: int = 0
-    """How many of the reasons are no layer's: the last ones where a layer decided, else the first ones."""
+    """How many of the reasons are not a layer's: the last ones if a layer decided, else the first ones."""
     hits: tuple[int, ...] | UnsetType = UNSET
-    """Which of the profile's patterns were found; where text is not kept, neither are they."""
-
-
-PartForm = tuple[str | UnsetType, str | UnsetType, str | UnsetType]
-_WHOLE: PartForm = (UNSET, UNSET, UNSET)
-
-
-def _part_form(part: Part) -> PartForm:
-    return part.role, readable(part.query.text), readable(part.then) or UNSET
+    """The profile's patterns that were found; not logged where text is not kept."""
 
 
 def _step_form(step: Step, chosen: Step | None) -> StepForm:
@@ -310,7 +298,7 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
     if verdict is None:
         reasons = None if step.fault is None else step.reasons
         return StepForm(place.id, place.kind, step.ended, step.elapsed_ns / 1000, reasons=reasons, model=model)
-    # A fallback's reasons are those of the layers it fell back from.
+    # The decision's own reasons include the deciding layer's, and all layers' in a fallback.
     reasons = None if chosen is None or step is chosen else step.reasons
     return StepForm(
         place.id,
@@ -325,7 +313,7 @@ def _step_form(step: Step, chosen: Step | None) -> StepForm:
 
 
 def _encode_verdict(verdict: Verdict) -> Raw:
-    """A verdict as JSON, kept with it: a layer that sees the same again may return the same one."""
+    """A verdict as JSON, cached with it: a layer may return the same verdict again."""
     form = VerdictForm(
         verdict.routes,
         verdict.confidence,
@@ -341,9 +329,9 @@ def _encode_verdict(verdict: Verdict) -> Raw:
 
 
 def _model_of(step: Step) -> str | None:
-    """The model that a network layer asked, which is the first of its evidence."""
-    said = step.verdict or step.fault
-    model = said.evidence[0] if said is not None and said.evidence else None
+    """The model that a network layer asked: the first item of its evidence."""
+    answer = step.verdict or step.fault
+    model = answer.evidence[0] if answer is not None and answer.evidence else None
     return readable(model) if isinstance(model, str) else None
 
 
@@ -351,7 +339,7 @@ _encode = json.Encoder().encode
 
 
 def idle_step(place: Placed) -> Step:
-    """How a layer ends that is not asked: its kind is not installed, or what it judges by is not there."""
+    """The step of a layer that is not asked: its kind is not installed, or what it judges by is missing."""
     why = place.absent or f"no installed package provides {place.kind}"
     missing = Fault("skipped", why) if place.needs == "install" else None
     step = Step(place, "passed", fault=missing)
@@ -364,8 +352,8 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIR = tuple(a + b for a in _ALPHABET for b in _ALPHABET)
 
 
-class _Source:
-    """Hands out ids in blocks of 1,024 that share all but their last two characters, at least one a millisecond."""
+class _IdSource:
+    """Makes ids in blocks of 1,024 that share all but the last two characters; each millisecond starts a new block."""
 
     def __init__(self) -> None:
         self.seed()
@@ -378,7 +366,7 @@ class _Source:
 
     def next(self) -> str:
         now = time.time_ns()
-        # One tuple, replaced whole: threads may race to write it, but none can read half of it.
+        # A single tuple, so that threads may race to replace it but never see half of it.
         until, prefix, pairs = self.block
         pair = next(pairs, "")
         if not pair or now >= until:
@@ -391,24 +379,24 @@ class _Source:
 
 
 def _spell(number: int, pairs: int) -> str:
-    """The lowest `10 * pairs` bits, two characters for ten of them."""
+    """The lowest `10 * pairs` bits in base 32, two characters for ten bits."""
     return "".join([_PAIR[(number >> shift) & 1023] for shift in range(10 * (pairs - 1), -1, -10)])
 
 
 def first_id(millisecond: int) -> str:
-    """What no id of that millisecond or a later one is below, and every earlier id is."""
+    """A lower bound for the ids of that millisecond and later; every earlier id is below it."""
     return _spell(max(millisecond, 0), 5)
 
 
 def id_ms(ident: str) -> int:
-    """The millisecond an id begins with; what is no sign of an id counts as the lowest."""
-    found = 0
+    """The millisecond an id begins with; characters outside the alphabet count as 0."""
+    number = 0
     for letter in ident[:10]:
-        found = found * 32 + max(_ALPHABET.find(letter), 0)
-    return found
+        number = number * 32 + max(_ALPHABET.find(letter), 0)
+    return number
 
 
-_source = _Source()
-os.register_at_fork(after_in_child=_source.seed)
+_ids = _IdSource()
+os.register_at_fork(after_in_child=_ids.seed)
 
-new_id = _source.next
+new_id = _ids.next

@@ -1,7 +1,6 @@
-"""What a layer may ask of an embedder: texts in, unit vectors out. Which model makes them is not its affair.
+"""What a layer may ask of an embedder, whichever model is behind it: texts in, unit vectors out.
 
-Vectors of two embedders do not compare, so an embedder has a name that says exactly which one it is, and what keeps
-vectors keeps that name beside them.
+Vectors of different embedders cannot be compared, so every embedder has a unique name, which is stored with vectors.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ from typing import Any, Protocol
 
 
 class Embeds(Protocol):
-    """Turns texts into vectors. The same text gives the same vector, whatever other texts it comes with."""
+    """Turns texts into vectors. A text's vector does not depend on the other texts in the call."""
 
     @property
     def name(self) -> str:
-        """Its identity, as `minilm-l6-v2-int8-1a2b3c4d`."""
+        """Its unique name, such as `minilm-l6-v2-int8-1a2b3c4d`."""
         ...
 
     @property
     def width(self) -> int:
-        """How many numbers a vector has."""
+        """The dimension of its vectors."""
         ...
 
     def embed(self, texts: Sequence[str], /) -> Any:
-        """A NumPy array of float32, one row of length 1 for each text; a blank text has a row of zeros."""
+        """A NumPy array of float32 with one unit vector per text; a blank text has a row of zeros."""
         ...

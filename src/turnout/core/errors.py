@@ -2,29 +2,29 @@
 
     TurnoutError
     ├── ConfigError             a profile or settings file cannot be used; carries every problem found
-    │   ├── ArtefactUnreadable  a trained model is not whole, or not what its manifest says
+    │   ├── ArtefactUnreadable  a trained model is incomplete, or not what its manifest says
     │   └── UnknownProfile      no profile of that name
     ├── QueryError              the caller's query is refused before any layer sees it
     │   ├── UnknownRoute        a declared route or ceiling the profile does not have
-    │   └── QueryTooLarge       more text than a decision is promised for
-    ├── Refused                 a caller may not do what it asks, or asks for what cannot be done
+    │   └── QueryTooLarge       more text than is routed
+    ├── Refused                 a request is not allowed or cannot be done
     ├── FolderMissing           a folder of documents is not where it was
     ├── ReplayMismatch          a decision cannot be replayed with this profile
-    ├── NetError                something beyond this process did not answer as it should
-    │   ├── EgressRefused       a connection to where the configuration does not lead
+    ├── NetError                a server did not answer as it should
+    │   ├── EgressRefused       a connection to a server that the configuration does not name
     │   ├── Unreachable         no connection could be made, or it broke before an answer began
     │   ├── TimedOut            no answer in time
-    │   └── Broken              the answer broke off, or is not what it says it is
-    ├── LearnError              a student cannot be trained, compared or put in place
+    │   └── Broken              the answer broke off, or is not what it claims to be
+    ├── LearnError              a student cannot be trained, compared or promoted
     │   ├── BadExamples         rows that cannot be learnt from; carries every problem found
-    │   ├── TooFewExamples      not enough of them to learn or to judge by
-    │   ├── ShelfError          a folder or a name cannot stand on the shelf of models
-    │   ├── UnknownModel        no such model on the shelf
-    │   └── ChampionChanged     another model serves by now than the one a challenger was compared with
+    │   ├── TooFewExamples      not enough rows to learn or judge from
+    │   ├── ShelfError          a name or a folder cannot be used for trained models
+    │   ├── UnknownModel        no such trained model
+    │   └── ChampionChanged     another model became champion since the challenger was compared
     ├── EmbedderError           texts cannot be turned into vectors here
     │   ├── WeightsMissing      there are no weights to build the embedder from
-    │   ├── WeightsRefused      the weights are not the ones they should be
-    │   └── EmbedderDamaged     what is installed is not what its manifest says
+    │   ├── WeightsRefused      the weights are not the expected ones
+    │   └── EmbedderDamaged     the installed embedder is not what its manifest says
     └── StoreError              the decision log cannot do what was asked
         ├── StoreUnavailable    the database cannot be reached, read or written now
         │   └── NotStored       a row could not be made durable before its answer (strict durability)
@@ -45,18 +45,18 @@ from typing import NamedTuple
 
 from .conceal import conceal
 
-# Characters of the longest word that is compared with the names there are.
+# Longer words are not compared with known names.
 MISSPELT = 200
-# Characters of a caller's own value that a message repeats.
+# Characters of a caller's value that a message repeats.
 SHOWN = 80
 
 
 class TurnoutError(Exception):
-    """Base of every error Turnout raises on purpose."""
+    """Base of every error that Turnout raises."""
 
 
 class Problem(NamedTuple):
-    """One mistake in a configuration file, located."""
+    """One mistake in a configuration file, and where it is."""
 
     where: str
     """`tiers.toml:23 layers[1].accept.confidance`"""
@@ -68,18 +68,18 @@ class Problem(NamedTuple):
 
 class ConfigError(TurnoutError):
     def __init__(self, problems: Iterable[Problem]) -> None:
-        # A message quotes what stands in a file, and a key that was written there by mistake must not be passed on.
+        # A message quotes the file, which may have a key in it by mistake.
         self.problems = tuple(Problem(conceal(where), conceal(message)) for where, message in problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 class ArtefactUnreadable(ConfigError):
-    # What a decoder says of a stranger's file may quote the file: one line of it, and not all.
+    # A decoder's message may quote an untrusted file, so only the beginning is shown, on one line.
     MOST_CHARACTERS = 400
 
     def __init__(self, path: object, problem: str, step: str = "train again, or copy the whole folder again") -> None:
-        said = " ".join("".join(letter if letter.isprintable() else " " for letter in problem).split())
-        super().__init__([Problem(str(path), f"{said[: self.MOST_CHARACTERS]}: {step}")])
+        line = " ".join("".join(letter if letter.isprintable() else " " for letter in problem).split())
+        super().__init__([Problem(str(path), f"{line[: self.MOST_CHARACTERS]}: {step}")])
 
 
 class UnknownProfile(ConfigError):
@@ -107,7 +107,7 @@ class QueryTooLarge(QueryError):
 
 
 class Refused(TurnoutError):
-    """`status` is the HTTP status, `kind` the error's name in the wire formats."""
+    """`status` is the HTTP status, `kind` the error's type in the wire formats."""
 
     def __init__(self, status: int, kind: str, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -117,7 +117,7 @@ class Refused(TurnoutError):
 
 
 class FolderMissing(TurnoutError):
-    """What was read from it stays: a disk that is not mounted is no deletion."""
+    """The documents read from it are kept: a disk that is not mounted is not a deletion."""
 
 
 class ReplayMismatch(TurnoutError):
@@ -126,9 +126,9 @@ class ReplayMismatch(TurnoutError):
 
 class NetError(TurnoutError):
     was_sent = False
-    """The request had been sent: the other side may work on it, and charge for it."""
+    """The request had been sent, so it may be charged for."""
     was_answered = False
-    """It was answered, in a way that is of no use: that is charged for."""
+    """There was an answer, but an unusable one: it is charged for."""
 
 
 class EgressRefused(NetError):
@@ -233,10 +233,10 @@ class TextNotKept(StoreError):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`, did you mean 'x'?` when something close is known, else nothing."""
-    # Comparing takes a thousand times as long as reading, and what is so long is no name that was misspelt.
+    # Comparing is slow, and such a long word is not a misspelt name.
     if len(word) > MISSPELT:
         return ""
-    # 0.6 is difflib's own default cut-off; short names need the case-blind comparison to be of use.
+    # Case is ignored, because in a short name it alone would put the match below difflib's cut-off of 0.6.
     lowered = {name.lower(): name for name in known}
     close = difflib.get_close_matches(word.lower(), lowered, n=1)
     return f", did you mean {lowered[close[0]]!r}?" if close else ""

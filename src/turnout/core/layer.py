@@ -1,7 +1,7 @@
-"""What a layer is, and all that it may provide: one protocol with defaults.
+"""What a layer is: one protocol with defaults.
 
-A plain callable that takes a reading is a layer, too. It is adapted once, where it is made, so that the holder of a
-layer may use all of the protocol without asking what there is.
+A plain callable that takes a reading is a layer too. It is adapted once, when it is built, so that everything else can
+rely on the whole protocol.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from .query import Query, Reading
 from .verdict import Reason, Verdict
 
 Cost = Literal["free", "cpu", "network"]
-"""`free` runs inline, `cpu` inline or in a thread (long inputs), `network` is awaited under a deadline."""
+"""`free` runs inline, `cpu` inline or (long inputs) in a thread, `network` is awaited under a deadline."""
 
 JudgesBy = Literal["declared", "notes"]
-"""What a layer may depend on: a declared route, notes of the reading."""
+"""What a layer may depend on: a declared route, or the reading's notes."""
 
 
 class Layer(Protocol):
-    """Judges a reading; `None` means: not mine. A class that inherits from it gets the defaults."""
+    """Judges a reading; returns `None` to pass. A class that inherits from it gets the defaults."""
 
     cost: Cost | None = None
-    """How this one is run, where its kind says otherwise: it may have to wait for a server here and not there."""
+    """How this layer is run, if not like its kind: it may use a server in one configuration and not in another."""
     judges_by: JudgesBy | None = None
-    """The layer is not asked about a reading that has none of it; it passes."""
+    """The layer passes without being asked if the reading lacks this."""
     absent: str = ""
-    """Why there is nothing to ask: the profile passes the layer by, and says so."""
+    """Why it cannot be asked at all: the profile then skips it, and reports this."""
     lacks: str = ""
-    """The embedder it would answer better with, where it answers without."""
+    """The embedder it would answer better with, if it can do without."""
     artefact: str | None = None
-    """The digest of the trained model that it serves, which the profile's hash must cover."""
+    """The digest of the trained model that it serves; part of the profile's hash."""
     undeclared: frozenset[str] = frozenset()
     """Names that declare no route, such as `auto`, case-folded; for a layer that judges by declared routes."""
 
     def __call__(self, reading: Reading, /) -> Any:
-        """A verdict, a fault or `None`; or something to await that gives one."""
+        """A verdict, a fault or `None`, or an awaitable of one."""
         ...
 
     @property
     def awaits(self) -> bool:
-        """Whether calling it only begins the work, which is then awaited."""
+        """Whether a call returns an awaitable."""
         return asyncio.iscoroutinefunction(type(self).__call__)
 
     def explain(self, verdict: Verdict, /) -> tuple[Reason, ...]:
@@ -51,20 +51,20 @@ class Layer(Protocol):
         return ()
 
     def elaborate(self, verdict: Verdict, /) -> tuple[Reason, ...]:
-        """Reasons that take longer to find: a reader of a decision waits for them, the log does not."""
+        """Reasons that take longer to compute: for readers, not for the log."""
         return ()
 
     def demand(self, query: Query, /) -> Demand | None:
-        """The most that it may ask a model about a query, so that a key's budget can pay for it; None: nothing."""
+        """The most it may ask a model about a query, to reserve a key's budget; None: nothing."""
         return None
 
     def validate(self, declared: str, /) -> None:
-        """Refuse a declared route by raising a QueryError; for a layer that judges by them."""
+        """Raise a QueryError to refuse a declared route; for a layer that judges by them."""
         return
 
 
 Judge = Callable[[Reading], Verdict | Awaitable[Verdict | None] | None]
-"""The least that a layer can be."""
+"""A plain callable as a layer."""
 
 Explain = Callable[[Verdict], tuple[Reason, ...]]
 
@@ -75,7 +75,7 @@ def adapt(layer: Any) -> Layer:
 
 
 class PlainLayer(Layer):
-    """A callable that does not inherit from `Layer`, with as much of the protocol as it has."""
+    """A callable that does not inherit from `Layer`, with whatever parts of the protocol it has."""
 
     def __init__(self, judge: Any) -> None:
         self.judge = judge
@@ -96,7 +96,7 @@ class PlainLayer(Layer):
 
 
 class Absent(Layer):
-    """Stands where something would judge and is not there."""
+    """Takes the place of a layer that cannot be built here."""
 
     def __init__(self, why: str) -> None:
         self.absent = why

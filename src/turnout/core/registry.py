@@ -1,8 +1,8 @@
 """Which kinds of layer exist, and how a driver may run each.
 
-A kind is a versioned name and a factory: typed config and supplies in, a callable out, no I/O. Ours register here by
-being imported from `turnout.layers`; others through the entry-point group `turnout.layers`. A profile names kinds,
-never Python paths.
+A kind is a versioned name and a factory: typed config and supplies in, a callable out, no I/O. Built-in kinds register
+when `turnout.layers` is imported, others through the entry-point group `turnout.layers`. A profile names kinds, never
+Python paths.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ Stage = Literal["layer", "adjust"]
 
 
 class Phrases(Protocol):
-    """Collects what a layer wants found; the whole profile is then scanned in one pass."""
+    """Collects the patterns of all layers, so that a text is scanned for them in one pass."""
 
     def add(self, pattern: Any, code: str) -> int:
-        """The id under which a reading's `hits` will name this pattern. `code` is what a counterfactual mutes."""
+        """Add a pattern; returns its id in a reading's `hits`. A counterfactual mutes it by `code`."""
         ...
 
 
 class Supplies(Struct, frozen=True):
-    """What the house hands to a factory."""
+    """What a factory gets besides its config."""
 
     routes: tuple[str, ...]
     phrases: Phrases
     models: Asks | None = None
-    """Who puts questions to language models; None: nothing does."""
+    """Asks language models, if any can be asked."""
     deadline_ms: float = 350.0
     """How long the layer being built may take."""
     profile: str = ""
     """The name of the profile being built."""
     beside: Path | None = None
-    """The folder of the profile's file: where relative paths in it start."""
+    """The folder of the profile's file: relative paths in it start here."""
     embedder: Embeds | None = None
-    """Who turns texts into vectors; None: nothing does."""
+    """Turns texts into vectors, if there is an embedder."""
     find_student: Callable[[str | None], Path | None] | None = None
-    """The folder of the trained model this layer is to serve: the one of that digest, or the champion."""
+    """Finds the folder of the trained model to serve: by its digest, or the champion."""
 
 
 class Kind(Struct, frozen=True):
@@ -63,15 +63,15 @@ class Kind(Struct, frozen=True):
     stage: Stage
     factory: Callable[..., Any]
     by_app: bool = False
-    """An application puts the layer in its place, with what is its own; a profile alone does without."""
+    """An application replaces the layer with its own; without the application it passes."""
 
     def faults(self, config: Struct, routes: tuple[str, ...]) -> list[tuple[str, str]]:
-        """What is wrong with a config beyond its types, as (where, message); a config class may have `faults`."""
+        """What else is wrong with a config of the right types, as (where, message); asks the config's `faults`."""
         find = getattr(config, "faults", None)
         return [] if find is None else list(find(routes))
 
     def produces(self, config: Struct) -> set[str] | None:
-        """The routes that a layer with this config can choose; None: any, for all that is known."""
+        """The routes that a layer with this config can choose; None if that is not known."""
         find = getattr(config, "produces", None)
         return None if find is None else set(find())
 
@@ -85,10 +85,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kind(
     name: str, *, cost: Cost = "free", who: Who = "R", stage: Stage = "layer", by_app: bool = False
 ) -> Callable[[F], F]:
-    """Register a factory `(config, supplies) -> layer` under a versioned name; `(config) -> layer` will do as well.
+    """Register a factory `(config, supplies) -> layer` or `(config) -> layer` under a versioned name.
 
     With `stage="adjust"` the factory makes an adjustment, which changes the routes after the cascade. With `by_app` an
-    application puts the layer in its place.
+    application replaces the layer with its own.
     """
 
     def register(factory: F) -> F:
@@ -113,23 +113,23 @@ def _origin(factory: Callable[..., Any]) -> str:
 
 
 def kinds() -> Mapping[str, Kind]:
-    """All kinds installed here, by name; the first call imports what entry points name."""
+    """All installed kinds by name; the first call imports the entry points."""
     if not _discovered:
         _discovered.append(True)
         for entry in metadata.entry_points(group=GROUP):
-            failed = contain(entry.load)
-            if isinstance(failed, Fault):
-                _broken[entry.name] = failed.detail
+            loaded = contain(entry.load)
+            if isinstance(loaded, Fault):
+                _broken[entry.name] = loaded.detail
     return _kinds
 
 
 def is_brought_by_app(name: str) -> bool:
-    """Whether layers of a kind are an application's to bring."""
-    found = kinds().get(name)
-    return found is not None and found.by_app
+    """Whether an application replaces layers of this kind with its own."""
+    registered = kinds().get(name)
+    return registered is not None and registered.by_app
 
 
 def broken() -> Mapping[str, str]:
-    """Entry points that could not be imported, and why: their kinds are missing."""
+    """Entry points that could not be imported, and why."""
     kinds()
     return _broken

@@ -1,9 +1,8 @@
 """The one loop, and the two small drivers that run it.
 
-`Router.steps` is a pure generator: it yields a layer with what to read, is sent the layer's answer, and returns a
-decision. It has no clock, does no I/O and cannot be taken down by a layer. Whatever surrounds a layer call (time,
-threads, deadlines, containment) lives in the drivers, `route` and `route_sync`, so that sync and async are never
-written twice.
+`Router.steps` is a pure generator: it yields a layer and a reading, is sent the layer's answer, and returns a decision.
+It has no clock, does no I/O, and no layer can make it fail. Time, threads, deadlines and error handling live in the
+drivers, `route` (async) and `_run` (sync).
 """
 
 from __future__ import annotations
@@ -24,22 +23,25 @@ from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .policy import Policy
 from .profile import Default, Fallback, Part, Placed, Profile
 from .query import MAX_CHARACTERS, Query, Reading
-from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, to_fault
+from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, show, to_fault
 
 Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
 
+Ask = Callable[[Placed, Reading], tuple[Answer, int]]
+"""Asks a layer at once: its answer, and how many nanoseconds it took."""
+
 Stamp = Callable[[int, tuple[Step, ...], Part | None], tuple[str, int]]
-"""What only a driver knows of a decision: its id, and how long it took since it was started, in nanoseconds."""
+"""What only the driver knows about a decision: its id, and the nanoseconds since it was started."""
 
 Admit = Callable[[Placed, Query], str]
-"""Whether a network layer may be asked about a query: why not, or nothing."""
+"""Why a network layer may not be asked about a query; an empty string if it may."""
 
-# A layer is not started with less than this left of the deadline: it could not finish, only make us late.
+# With less than this left of the deadline a layer is not started: it could not finish in time.
 MIN_LEFT_MS = 20.0
 
 _FAULT_LETTER: dict[str, How] = {"timeout": "t", "error": "e", "invalid": "i", "breaker": "x", "skipped": "-"}
-# Which mishap a fallback is named after when there were several: the one an operator should look at first.
+# How a fallback is marked after several faults: by the last of these, the one an operator should look at first.
 _GRAVITY = "-lxtie"
 
 
@@ -60,17 +62,17 @@ class Counterfactual(NamedTuple):
 
 
 def _stamp(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
-    # Parts are decided in one go: what is known of each is how long its layers took.
+    # All parts are decided in one run, so a part's time is that of its layers.
     return new_id(), perf_counter_ns() - started if part is None else sum(step.elapsed_ns for step in steps)
 
 
 def _unstamped(started: int, steps: tuple[Step, ...], part: Part | None) -> tuple[str, int]:
-    """For a decision that is only looked at: a replay, a counterfactual."""
+    """For a replay or a counterfactual."""
     return "", 0
 
 
 class LearnsRouter(Protocol):
-    """Makes a router of examples."""
+    """Makes a router from examples."""
 
     def __call__(
         self,
@@ -91,12 +93,12 @@ class Router:
     __slots__ = ("profile", "stations")
 
     from_examples: ClassVar[LearnsRouter]
-    """Handed in by the package: learning is another room's business."""
+    """Set by the package `turnout`: core cannot import what learns."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.stations = tuple((place, idle_step(place)) for place in profile.layers)
-        """Each layer, and how it ends when it is not asked."""
+        """Each layer with its step for when it is not asked."""
 
     def __repr__(self) -> str:
         return f"Router({self.profile!r})"
@@ -104,13 +106,13 @@ class Router:
     async def route(self, query: str | Query, *, admit: Admit | None = None) -> Decision:
         """Decide, asking network layers too. Every valid query gets a decision, within the profile's deadline.
 
-        `admit` is called before a network layer is: the layer is skipped if it says why, and whatever it raises ends
-        the routing.
+        `admit` is called before each network layer: if it returns a reason, the layer is skipped; if it raises, so does
+        `route`.
         """
         started = perf_counter_ns()
         query = self.accept(query)
         steps = self.steps(query, stamp=_stamp, started=started)
-        # A long text is read beside the event loop, and judged there by what takes its time.
+        # A long text is read, and judged by CPU-bound layers, in a thread.
         short = _is_short(query)
         answer: tuple[Answer, int] | None = None
         while True:
@@ -129,17 +131,10 @@ class Router:
     def route_sync(self, query: str | Query) -> Decision:
         """Decide with local layers only; a network layer is skipped."""
         started = perf_counter_ns()
-        steps = self.steps(self.accept(query), stamp=_stamp, started=started)
-        try:
-            place, reading = next(steps)
-            while True:
-                place, reading = steps.send(_ask_now(place, reading))
-        except StopIteration as stop:
-            decision: Decision = stop.value
-            return decision
+        return _run(self.steps(self.accept(query), stamp=_stamp, started=started), _ask_now)
 
     def accept(self, query: str | Query) -> Query:
-        """The query, validated; the only place where routing can refuse."""
+        """The query, validated. Only here can routing refuse a query."""
         if isinstance(query, str):
             query = Query(query)
             if len(query.text) <= MAX_CHARACTERS:
@@ -171,7 +166,7 @@ class Router:
         stamp: Stamp = _unstamped,
         started: int = 0,
     ) -> Steps:
-        """The one loop. `part` is what the query is to a question it is a part of; a part is not split again."""
+        """The one loop. `part` is set when the query is a part of a compound question; a part is not split again."""
         profile = self.profile
         unsplit: tuple[Reason, ...] = ()
         reading = profile.read(query)
@@ -192,19 +187,19 @@ class Router:
         held: Step | None = None
         chosen: Step | None = None
         mishap = "-"
-        said: list[tuple[str, float | None]] = []
+        confidences: list[tuple[str, float | None]] = []
         for place, idle in self.stations:
             needs = place.needs
             if needs is not None:
                 if needs == "install":
-                    said.append((place.id, None))
+                    confidences.append((place.id, None))
                 if needs == "install" or not (query.declared if needs == "declared" else reading.notes):
                     trace.append(idle)
                     continue
             raw, elapsed = yield place, reading
-            # A verdict that was found sound for these routes before needs no second look.
-            sound = type(raw) is Verdict and raw._sound is profile.routes
-            answer = raw if sound else check_verdict(raw, profile.routes)
+            # Repeats the first check of `check_verdict`, to save a call where the layer returns a verdict again.
+            is_valid = type(raw) is Verdict and raw._valid_for is profile.routes
+            answer = raw if is_valid else check_verdict(raw, profile.routes)
             if isinstance(answer, Verdict):
                 if place.gate.admits(answer):
                     chosen = Step(place, "accepted", elapsed, answer)
@@ -212,16 +207,16 @@ class Router:
                     break
                 step = Step(place, "held", elapsed, answer)
                 trace.append(step)
-                said.append((place.id, answer.confidence))
+                confidences.append((place.id, answer.confidence))
                 if mishap == "-":
                     mishap = "l"
-                if held is None or _weighs_more(answer, held.verdict):  # type: ignore[arg-type]
+                if held is None or _sureness(step) > _sureness(held):
                     held = step
             elif answer is None:
                 trace.append(Step(place, "passed", elapsed))
             else:
                 mishap = max(mishap, _FAULT_LETTER[answer.kind], key=_GRAVITY.index)
-                said.append((place.id, None))
+                confidences.append((place.id, None))
                 trace.append(Step(place, answer.kind, elapsed, fault=answer))
 
         remarks: tuple[Reason, ...] = ()
@@ -243,13 +238,13 @@ class Router:
         else:
             routes, confidence, margin = (profile.fallback.route,), profile.fallback.confidence, 0.0
             by, who = "fallback", "F"
-            remarks = (_fallback_reason(tuple(said)),)
+            remarks = (_fallback_reason(tuple(confidences)),)
         if reading.notes or profile.adjust or query.ceiling is not None:
             routes, how, more = self._adjust(reading, query.ceiling, routes, how)
             remarks += more
         remarks += unsplit
-        asked = tuple(trace)
-        ident, elapsed = stamp(started, asked, part)
+        steps = tuple(trace)
+        ident, elapsed = stamp(started, steps, part)
         return Decision(
             profile,
             query,
@@ -258,7 +253,7 @@ class Router:
             margin,
             by,
             who + how,
-            asked,
+            steps,
             chosen,
             held,
             remarks,
@@ -272,7 +267,7 @@ class Router:
     def _adjust(
         self, reading: Reading, ceiling: str | None, routes: tuple[str, ...], how: str
     ) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
-        """What changes the routes after the cascade, each change with its reason."""
+        """Apply the profile's adjustments and the ceiling; each change has its reason."""
         profile = self.profile
         remarks = [Reason(code, _note(code)) for code in reading.notes]
         for adjust in profile.adjust:
@@ -283,8 +278,8 @@ class Router:
                 routes, reason = change
                 remarks.append(reason)
             else:
-                told = f"an adjustment failed and changed nothing: {_complain(change)}"
-                remarks.append(Reason("adjust.error", told))
+                text = f"an adjustment failed and changed nothing: {_complain(change)}"
+                remarks.append(Reason("adjust.error", text))
         if ceiling is not None:
             allowed = profile.routes_up_to(ceiling)
             clamped = tuple(dict.fromkeys(route if route in allowed else ceiling for route in routes))
@@ -323,7 +318,7 @@ class Router:
     def _compose(
         self, reading: Reading, parts: tuple[Part, ...], muted: frozenset[str], stamp: Stamp, started: int
     ) -> Steps:
-        """A compound question: each part is decided on its own, and the whole is as sure as its least sure part."""
+        """Decide each part of a compound question; the whole is as sure as its least sure part."""
         decided: list[Decision] = []
         for part in parts:
             decision = yield from self.steps(part.query, muted, part, stamp, started)
@@ -347,45 +342,61 @@ class Router:
         )
 
     def replay(self, decision: Decision) -> Decision:
-        """Decide again from the recorded query: local layers judge anew, network layers answer as they did then."""
+        """Decide the same query again: local layers judge anew, network layers repeat their recorded answers."""
         if decision.profile.hash != self.profile.hash:
             theirs, ours = decision.profile.hash, self.profile.hash
             raise ReplayMismatch(f"the decision was made with profile {theirs}, this router has {ours}: load that one")
         return self._run_again(decision, frozenset())
 
     def counterfactuals(self, decision: Decision) -> Iterator[Counterfactual]:
-        """For each reason that names a signal: what the route would be without it, where it would be another."""
-        steps = [step for whole in (decision, *decision.parts) for step in whole.steps]
-        for reason in dict.fromkeys(reason.code for step in steps for reason in step.reasons):
-            other = self._run_again(decision, frozenset((reason,)))
+        """Each signal without which the routes would differ, and what they would be."""
+        for code in dict.fromkeys(reason.code for step in _all_steps(decision) for reason in step.reasons):
+            other = self._run_again(decision, frozenset((code,)))
             if other.routes != decision.routes:
-                yield Counterfactual(reason, other.routes, other.confidence)
+                yield Counterfactual(code, other.routes, other.confidence)
 
     def route_recorded(self, query: Query, recorded: Mapping[str, Iterable[Answer]]) -> Decision:
-        """Decide with local layers; a network layer answers what is recorded of it, by its id, each time the next. One
-        of which nothing is recorded passes."""
-        answers = {name: iter(said) for name, said in recorded.items()}
-        return self._run(self.steps(self.accept(query), stamp=_stamp, started=perf_counter_ns()), answers)
+        """Decide with local layers; a network layer repeats its recorded answers, by its id, and then passes."""
+        steps = self.steps(self.accept(query), stamp=_stamp, started=perf_counter_ns())
+        return _run(steps, _ask_recorded(recorded))
 
     def _run_again(self, decision: Decision, muted: frozenset[str]) -> Decision:
-        return self._run(self.steps(decision.query, muted, decision.part), _recorded(decision))
+        recorded: dict[str, list[Answer]] = {}
+        for step in _all_steps(decision):
+            if step.place.cost == "network":
+                recorded.setdefault(step.place.id, []).append(step.verdict or step.fault)
+        return _run(self.steps(decision.query, muted, decision.part), _ask_recorded(recorded))
 
-    def _run(self, steps: Steps, recorded: Mapping[str, Iterator[Answer]]) -> Decision:
-        try:
-            place, reading = next(steps)
-            while True:
-                if place.cost == "network":
-                    answer: tuple[Answer, int] = (next(recorded.get(place.id, iter(())), None), 0)
-                else:
-                    answer = _ask_now(place, reading)
-                place, reading = steps.send(answer)
-        except StopIteration as stop:
-            again: Decision = stop.value
-            return again
+
+def _run(steps: Steps, ask: Ask) -> Decision:
+    try:
+        place, reading = next(steps)
+        while True:
+            place, reading = steps.send(ask(place, reading))
+    except StopIteration as stop:
+        decision: Decision = stop.value
+        return decision
+
+
+def _ask_recorded(recorded: Mapping[str, Iterable[Answer]]) -> Ask:
+    """Asks local layers; a network layer gives the next of its recorded answers, or passes."""
+    answers = {layer: iter(found) for layer, found in recorded.items()}
+
+    def ask(place: Placed, reading: Reading) -> tuple[Answer, int]:
+        if place.cost == "network":
+            return next(answers.get(place.id, iter(())), None), 0
+        return _ask_now(place, reading)
+
+    return ask
+
+
+def _all_steps(decision: Decision) -> list[Step]:
+    """The steps of a decision and of its parts, in order."""
+    return [step for whole in (decision, *decision.parts) for step in whole.steps]
 
 
 def _check_types(query: object) -> Query:
-    """The query, its fields of the types they say."""
+    """The query, with fields of the declared types."""
     if not isinstance(query, Query):
         raise QueryError(f"a query is a string or a turnout.Query, not {type(query).__name__}")
     try:
@@ -400,7 +411,7 @@ def _size(query: Query) -> int:
 
 
 def _is_short(query: Query) -> bool:
-    """Whether it is read in a few milliseconds; one sign beyond ASCII may unfold into eighteen."""
+    """Whether it is read in a few milliseconds. A character beyond ASCII may fold to eighteen."""
     size = _size(query)
     if size <= INLINE // 32:
         return True
@@ -408,7 +419,7 @@ def _is_short(query: Query) -> bool:
 
 
 def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, Reading] | Decision:
-    """The next layer to ask, or the decision: what a generator raises at its end cannot leave a thread."""
+    """The next layer to ask, or the decision. StopIteration cannot cross from a thread to the event loop."""
     try:
         return steps.send(answer)  # type: ignore[arg-type]
     except StopIteration as stop:
@@ -422,7 +433,7 @@ def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
     started = perf_counter_ns()
     try:
         answer: Any = place.call(reading)  # type: ignore[misc]
-    # As in `contain`, written out: this is the one call that every decision makes.
+    # As in `contain`, which would cost every decision one more call.
     except (Exception, asyncio.CancelledError) as error:
         answer = to_fault(error)
     elapsed = perf_counter_ns() - started
@@ -433,14 +444,14 @@ def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
 
 
 async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer, int]:
-    """For a layer that takes its time: asked beside the event loop, for as long as there is."""
+    """Ask a layer in a task or thread, within its deadline and what is left of the profile's."""
     if left_ms < MIN_LEFT_MS:
         return Fault("timeout", f"not started: {max(left_ms, 0):.0f} ms were left of the deadline"), 0
     started = perf_counter_ns()
     limit_ms = min(place.deadline_ms, left_ms)
     task = asyncio.ensure_future(_call(place, reading))
     try:
-        # Waiting on a task rather than cancelling inside it: a layer that ignores cancellation cannot outlast us.
+        # `asyncio.wait` and not `wait_for`: a layer that ignores cancellation must not hold up the decision.
         done, _ = await asyncio.wait({task}, timeout=limit_ms / 1000)
     except asyncio.CancelledError:
         _abandon(task)
@@ -452,7 +463,7 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
 
 
 async def _call(place: Placed, reading: Reading) -> Any:
-    """A coroutine layer is awaited here; a plain function, however slow, runs in a thread."""
+    """Await a coroutine layer; run a plain function in a thread."""
     call: Any = place.call
     if call.awaits:
         return await call(reading)
@@ -472,7 +483,7 @@ def _outcome(task: asyncio.Task[Any]) -> Any:
 
 
 def _abandon(task: asyncio.Task[Any]) -> None:
-    """Stop waiting for good: cancel, and take note of however it ends so that the loop does not complain."""
+    """Cancel a task, and retrieve its exception so that the event loop does not log it."""
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     task.cancel()
 
@@ -482,33 +493,30 @@ def _are_parts(parts: object) -> bool:
 
 
 def _complain(found: object) -> str:
-    """What is wrong with what a plug-in returned, or how it failed."""
-    return found.detail if isinstance(found, Fault) else f"returned {repr(found)[:80]}"
+    """Why a plug-in's answer cannot be used."""
+    return found.detail if isinstance(found, Fault) else f"returned {show(found)}"
 
 
 def _find_usable(fallback: Fallback, trace: Sequence[Step]) -> Step | None:
-    """The best verdict that was held and may be used instead of the fallback's route."""
-    found: Step | None = None
-    if fallback.held is not None:
-        for step in trace:
-            verdict = step.verdict if step.ended == "held" else None
-            named = not fallback.held_by or step.place.id in fallback.held_by
-            if verdict is None or not named or verdict.confidence < fallback.held:
-                continue
-            if found is None or _weighs_more(verdict, found.verdict):  # type: ignore[arg-type]
-                found = step
-    return found
+    """The best held verdict that may be used instead of the fallback's route."""
+    least = fallback.held
+    if least is None:
+        return None
+    held = (step for step in trace if step.ended == "held" and _sureness(step)[1] >= least)
+    named = (step for step in held if not fallback.held_by or step.place.id in fallback.held_by)
+    return max(named, key=_sureness, default=None)
 
 
-def _weighs_more(verdict: Verdict, other: Verdict) -> bool:
-    """A probability weighs more than any score, which may be large for no reason."""
-    return (verdict.calibrated, verdict.confidence) > (other.calibrated, other.confidence)
+def _sureness(step: Step) -> tuple[bool, float]:
+    """Orders held verdicts: a calibrated probability counts more than any score."""
+    verdict: Verdict = step.verdict  # type: ignore[assignment]
+    return verdict.calibrated, verdict.confidence
 
 
 def _limit_shift(
     profile: Profile, chosen: Step, held: Step, routes: tuple[str, ...], how: str, remarks: tuple[Reason, ...]
 ) -> tuple[tuple[str, ...], str, tuple[Reason, ...]]:
-    """The routes, no further from what the layers before were inclined to than the profile allows."""
+    """The routes, moved at most `max_shift` places from the best held verdict's route."""
     most: int = chosen.place.max_shift  # type: ignore[assignment]
     order = profile.routes
     here: int = order.index(held.verdict.routes[0])  # type: ignore[union-attr]
@@ -516,19 +524,19 @@ def _limit_shift(
     within = max(here - most, min(here + most, there))
     if within == there:
         return routes, how, remarks
-    said = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
-    return (order[within],), "k", (*remarks, Reason("clamp.shift", said))
+    text = f"{chosen.place.id} says {routes[0]}, more than {most} from {order[here]}, as {held.place.id} was inclined"
+    return (order[within],), "k", (*remarks, Reason("clamp.shift", text))
 
 
 @functools.lru_cache(maxsize=4096)
-def _fallback_reason(said: tuple[tuple[str, float | None], ...]) -> Reason:
+def _fallback_reason(confidences: tuple[tuple[str, float | None], ...]) -> Reason:
     """`fallback:low_conf(local=X.XX,llm=Y.YY|na)`, with every layer under its own name."""
-    seen = [f"{layer}={'na' if confidence is None else f'{confidence:.2f}'}" for layer, confidence in said]
-    return Reason("fallback.low_conf", f"fallback:low_conf({','.join(seen)})" if seen else "no layer had a verdict")
+    shown = [f"{layer}={'na' if confidence is None else f'{confidence:.2f}'}" for layer, confidence in confidences]
+    return Reason("fallback.low_conf", f"fallback:low_conf({','.join(shown)})" if shown else "no layer had a verdict")
 
 
 def _is_change(change: object, routes: tuple[str, ...]) -> bool:
-    """Whether an adjustment returned what it should: some routes of the profile, and a reason."""
+    """Whether an adjustment returned some routes of the profile and a reason."""
     if type(change) is not tuple or len(change) != 2:
         return False
     chosen, reason = change
@@ -549,13 +557,3 @@ _NOTES = {
     "scan.window": "the text is very long: its beginning and end were read",
     "extract.inherited": "a follow-up: read together with what it goes on from",
 }
-
-
-def _recorded(decision: Decision) -> dict[str, Iterator[Answer]]:
-    """What each network layer answered, in the order it was asked; parts of a compound question included."""
-    answers: dict[str, list[Answer]] = {}
-    for whole in (decision, *decision.parts):
-        for step in whole.steps:
-            if step.place.cost == "network":
-                answers.setdefault(step.place.id, []).append(step.verdict or step.fault)
-    return {layer: iter(found) for layer, found in answers.items()}

@@ -1,1 +1,1 @@
-"""The composition root: settings, slots, client, embedder, store and live routers, put together in one place."""
+"""The composition root: puts settings, model slots, HTTP client, embedder, store and live routers together."""

@@ -1,7 +1,7 @@
-"""Two decisions on each of many questions: those of two profiles, or a recorded one and the one made now.
+"""Compares two decisions on each of many questions: those of two profiles, or a recorded one and a new one.
 
-A question changes when its routes do. Counts cover every question; of those that change, only as many are kept as are
-listed, so that memory stays constant however long the input is. Local layers only: no model is asked.
+A question counts as changed if its routes differ. All questions are counted, but only the first changes are kept, so
+memory stays constant for any input. Only local layers decide; no model is asked.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PastPart(Struct):
 
 
 class PastDecision(Struct):
-    """What must have been kept of a decision; the rest of its JSON form is not compared."""
+    """The fields of a recorded decision that are compared."""
 
     profile_hash: str
     routes: tuple[str, ...]
@@ -70,16 +70,16 @@ class DiffSide(Struct, frozen=True):
     by: str
     outcome: str
     reasons: tuple[str, ...]
-    """What fired, as people read it."""
+    """The texts of the reasons."""
 
     @staticmethod
     def of(decision: Decision | PastDecision) -> DiffSide:
         reasons = [*decision.reasons, *(reason for part in decision.parts for reason in part.reasons)]
-        told = tuple(reason.text for reason in reasons)
-        return DiffSide(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, told)
+        texts = tuple(reason.text for reason in reasons)
+        return DiffSide(" + ".join(decision.routes), decision.confidence, decision.by, decision.outcome, texts)
 
     def agrees(self, other: DiffSide) -> bool:
-        """Whether both decide alike; the reasons may be put in other words."""
+        """Whether both are the same decision, apart from the wording of the reasons."""
         return msgspec.structs.replace(self, reasons=other.reasons) == other
 
 
@@ -92,17 +92,17 @@ class DiffRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Diff(RowTally):
-    """What came of some rows: pairs of routes and of outcomes, old and new."""
+    """The counts for some rows: pairs of old and new routes, and of old and new outcomes."""
 
     limit: int = 0
-    """How many changes are kept."""
+    """How many changes to keep."""
     skipped: Counter[str] = field(default_factory=Counter)
-    """Rows that cannot be compared, by the reason."""
+    """Rows that cannot be compared, by reason."""
     changes: list[DiffRow] = field(default_factory=list)
     hashes: Counter[str] = field(default_factory=Counter)
-    """The other profiles that made recorded decisions, and how many each."""
+    """Recorded decisions of other profiles, by profile hash."""
     replayed: int = 0
-    """Recorded decisions of this very profile: they are counted apart, and must come out the same."""
+    """Recorded decisions of this very profile, which must come out the same; counted separately."""
     differing: int = 0
     differences: list[DiffRow] = field(default_factory=list)
 
@@ -115,7 +115,7 @@ class Diff(RowTally):
         self.differences += other.differences[: self.limit - len(self.differences)]
 
     def note(self, change: DiffRow) -> None:
-        """Count both decisions on a question."""
+        """Count the two decisions on a question."""
         old, new = change.old, change.new
         self.routes[old.route, new.route] += 1
         self.outcomes[old.outcome, new.outcome] += 1
@@ -123,7 +123,7 @@ class Diff(RowTally):
             self.changes.append(change)
 
     def note_replay(self, change: DiffRow) -> None:
-        """Count a decision that this profile has made before."""
+        """Count a recorded decision of this profile and the new one."""
         self.replayed += 1
         if not change.old.agrees(change.new):
             self.differing += 1
@@ -143,7 +143,7 @@ class Diff(RowTally):
         return self.changed / self.decided if self.decided else 0.0
 
     def form(self, old: Profile | None, new: Profile) -> dict[str, Any]:
-        """The JSON form: of two profiles, or of what was recorded and what is decided now."""
+        """The JSON form: for two profiles, or (without `old`) for recorded decisions and one profile."""
         counts = {
             "rows": self.rows,
             "errors": self.errors,
@@ -173,28 +173,27 @@ def _listed(pairs: Counter[Pair]) -> list[dict[str, str | int]]:
 
 
 def ranked(pairs: Counter[Pair]) -> list[tuple[Pair, int]]:
-    """Most frequent first; by name where that leaves a choice, so that workers cannot change the order."""
+    """Most frequent first, then by name, so that the order does not depend on the workers."""
     return sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
 
 
 def policy_changes(old: Profile, new: Profile) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """For each route both have: the fields of its policy that differ, old and new. No decision shows these."""
-    found = {}
+    """For each route of both profiles: the fields of its policy that differ, old and new."""
+    changes = {}
     for route in old.routes:
         if route in new.policies:
             was, now = (msgspec.to_builtins(profile.policies[route]) for profile in (old, new))
             fields = {name: (was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))}
-            differing = {name: pair for name, pair in fields.items() if pair[0] != pair[1]}
-            if differing:
-                found[route] = differing
-    return found
+            if differing := {name: pair for name, pair in fields.items() if pair[0] != pair[1]}:
+                changes[route] = differing
+    return changes
 
 
 class DiffJob(NamedTuple):
-    """What every chunk is compared with."""
+    """The same for every chunk."""
 
     old: str | None
-    """A profile; None: what was recorded."""
+    """A profile; None to compare with the recorded decisions."""
     new: str
     config: str | None
     field: str
@@ -202,15 +201,15 @@ class DiffJob(NamedTuple):
 
 
 def compare_chunk(job: DiffJob, chunk: LineChunk) -> Diff:
-    """Both decisions on every row of a chunk."""
+    """Compare the two decisions on every row of a chunk."""
     old = None if job.old is None else router_of(job.old, job.config)
     new = router_of(job.new, job.config)
-    found = Diff(len(chunk.lines), chunk.size, limit=job.limit)
+    diff = Diff(len(chunk.lines), chunk.size, limit=job.limit)
     for number, line in enumerate(chunk.lines, chunk.first):
         try:
             row = read_row(line)
             if old is None and "decision" not in row and "error" in row:
-                found.skipped[NO_DECISION] += 1
+                diff.skipped[NO_DECISION] += 1
                 continue
             before = read_recorded(row) if old is None else None
             query = _query(row, job.field, number, recorded=before is not None)
@@ -219,15 +218,15 @@ def compare_chunk(job: DiffJob, chunk: LineChunk) -> Diff:
             ident = msgspec.Raw(encode_id(row["id"])) if "id" in row else None
             change = DiffRow(number, query.text, was, now, ident)
         except QueryError as error:
-            found.fail(number, error)
+            diff.fail(number, error)
             continue
         if before is not None and before.profile_hash == new.profile.hash:
-            found.note_replay(change)
+            diff.note_replay(change)
             continue
         if before is not None:
-            found.hashes[before.profile_hash] += 1
-        found.note(change)
-    return found
+            diff.hashes[before.profile_hash] += 1
+        diff.note(change)
+    return diff
 
 
 def _query(row: dict[str, msgspec.Raw], name: str, number: int, *, recorded: bool) -> Query:
@@ -255,9 +254,9 @@ _decision = msgspec.json.Decoder(PastDecision)
 
 
 def logged_lines(rows: Iterable[Logged], skipped: Counter[str], *, recorded: bool) -> Iterator[tuple[bytes, int]]:
-    """Logged decisions as rows to compare, each with its size; those that cannot be are counted as skipped.
+    """Logged decisions as rows to compare, each with its size; those that cannot be compared are counted in `skipped`.
 
-    Where they are compared as `recorded`, one that took a model's answer says nothing about the local layers.
+    With `recorded`, decisions that took a model's answer are skipped too: local layers alone cannot repeat them.
     """
     for row in rows:
         if row.question is None or row.kept != "full":

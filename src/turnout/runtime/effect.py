@@ -1,8 +1,8 @@
-"""What another profile would change of the decisions that were logged: decided again beside everything else, in bounds.
+"""Measures what another profile would change, by deciding logged questions again.
 
-Local layers judge anew; a network layer answers as it did then, and is never asked. Both profiles are put the same
-question with the same answers, so that a difference is the profile's. The work gives way: it takes at most half of one
-core, and as many rows as were asked for.
+Local layers judge anew; network layers are not asked, but repeat their logged answers. Both profiles get the same
+questions and answers, so every difference is due to the profile. The work runs in a thread, takes at most half of one
+core, and stops after `most` rows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from turnout.core.router import Router
 from turnout.core.verdict import Answer, Verdict
 from turnout.store import Logged, Records
 
-# As long as it may keep the interpreter to itself, and then rests: others are served meanwhile.
+# After working this long, the thread sleeps for as long, so that requests are served meanwhile.
 WORK_S = 0.004
-# How many changes are listed.
+# How many changes to list.
 LISTED = 20
-# The most rows that are decided again: some ten seconds at half a core.
+# Rows to decide again: some ten seconds at half a core.
 MOST = 10_000
 
 
@@ -36,7 +36,7 @@ class RecordedStep(Struct):
 
 
 class RecordedTrace(Struct):
-    """Of a decision's JSON form, what its layers said."""
+    """The verdicts of the layers in a decision's JSON form."""
 
     trace: tuple[RecordedStep, ...] = ()
     parts: tuple[RecordedTrace, ...] = ()
@@ -46,19 +46,18 @@ _trace = msgspec.json.Decoder(RecordedTrace)
 
 
 def recorded_answers(row: Logged) -> dict[str, list[Answer]]:
-    """What network layers said of a logged decision, by their ids, in order."""
+    """The verdicts of network layers in a logged decision, by layer id, in order."""
     found: dict[str, list[Answer]] = {}
     whole = _trace.decode(row.body)
-    for one in (whole, *whole.parts):
-        for step in one.trace:
-            kind = kinds().get(step.kind)
-            if kind is None or kind.cost == "network":
-                found.setdefault(step.layer, []).append(step.verdict)
+    for step in (step for part in (whole, *whole.parts) for step in part.trace):
+        kind = kinds().get(step.kind)
+        if kind is None or kind.cost == "network":
+            found.setdefault(step.layer, []).append(step.verdict)
     return found
 
 
 class EffectRow(Struct, frozen=True):
-    """One decision that would be another."""
+    """One decision that would change."""
 
     id: str
     text: str
@@ -67,15 +66,15 @@ class EffectRow(Struct, frozen=True):
 
 
 class Effect(Struct):
-    """What came of it so far. Written by the thread that works, read by the page."""
+    """The result so far. Written by the working thread, read by the page."""
 
     most: int = MOST
     rows: int = 0
     changed: int = 0
     unread: int = 0
-    """Rows without the text to decide again."""
+    """Rows that could not be decided again."""
     recorded: int = 0
-    """Rows for which a network layer's answer was taken from the log."""
+    """Rows for which a network layer's logged answer was used."""
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     changes: list[EffectRow] = field(default_factory=list)
     ended: bool = False
@@ -88,16 +87,16 @@ class Effect(Struct):
 
 
 def measure_effect(records: Records, old: Router, new: Router, effect: Effect) -> None:
-    """Decide the newest of the profile's logged questions with both; blocking, for a thread."""
+    """Decide the newest of the profile's logged questions with both profiles. Blocks: call it in a thread."""
     try:
-        began = time.perf_counter()
+        started = time.perf_counter()
         for row in islice(records.decisions(profile=old.profile.name), effect.most):
             if effect.stopped:
                 break
             _compare(row, old, new, effect)
-            if (worked := time.perf_counter() - began) >= WORK_S:
+            if (worked := time.perf_counter() - started) >= WORK_S:
                 time.sleep(worked)
-                began = time.perf_counter()
+                started = time.perf_counter()
     finally:
         effect.ended = True
 
@@ -110,7 +109,7 @@ def _compare(row: Logged, old: Router, new: Router, effect: Effect) -> None:
     try:
         was = row.routes if row.profile_hash == old.profile.hash else old.route_recorded(query, recorded).routes
         now = new.route_recorded(query, recorded).routes
-    except QueryError:  # declared a route that the profile has no more, say
+    except QueryError:  # for example, it declared a route that the profile no longer has
         effect.unread += 1
         return
     effect.rows += 1

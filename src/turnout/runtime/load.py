@@ -1,8 +1,7 @@
-"""Profiles as this machine can run them: with the models and the embedder that the settings name or that are installed.
+"""Loads profiles with the models and the embedder that the settings name or that are installed.
 
-The command line and programs that decide in their own process load profiles here. A trained model that was chosen to
-serve and cannot run is never left out in silence: the warning says why, and what to do. Models and embedders are
-imported only when one is needed: most profiles decide without.
+The command line and programs that embed Turnout load profiles here. If a trained model should serve but cannot run, a
+warning says why and what to do. Models and embedders are imported only when needed: most profiles do without.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ def load_profile(
     embedder: Embeds | None = None,
     local: bool = False,
 ) -> Profile:
-    """A profile with the embedder given, else with the one to be found here; `local` leaves out embedders on servers.
+    """A profile with this embedder, else with the configured or installed one; `local` excludes embedders on servers.
 
-    An embedder is looked for only where a trained model does not run without one, or answers better with it. The
-    warning about a model that cannot run names the caller of the function that called this one.
+    An embedder is looked for only if a trained model needs one or answers better with one. The warning about a model
+    that cannot run points to the caller of the function that called this one.
     """
-    found = files.load_profile(profile, config=config, models=models, embedder=embedder)
-    wanted = bool(absent_models(found)) or any(place.call is not None and place.call.lacks for place in found.layers)
+    loaded = files.load_profile(profile, config=config, models=models, embedder=embedder)
+    wanted = bool(absent_models(loaded)) or any(place.call is not None and place.call.lacks for place in loaded.layers)
     if embedder is None and wanted and (embedder := open_embedder(config, local=local)) is not None:
-        found = files.load_profile(profile, config=config, models=models, embedder=embedder)
-    for said in idle_models(found):
-        warnings.warn(said, IdleModelWarning, stacklevel=3)
-    return found
+        loaded = files.load_profile(profile, config=config, models=models, embedder=embedder)
+    for warning in idle_models(loaded):
+        warnings.warn(warning, IdleModelWarning, stacklevel=3)
+    return loaded
 
 
 def open_embedder(config: str | os.PathLike[str] | None, *, local: bool = False) -> Embeds | None:
-    """The embedder that the settings name, if it can be used; else the one that is installed here, if there is one."""
+    """The embedder that the settings name, if it can be used; else the installed one, if there is one."""
     from turnout.models.embed import find_embedder
     from turnout.models.slot import load_slots
 
@@ -82,7 +81,7 @@ def open_models(config: str | os.PathLike[str] | None) -> Models | None:
 def learn_router(
     examples: Mapping[str, Sequence[str]], embedder: Embeds | Literal["auto", "none"], **options: Any
 ) -> Router:
-    """A router that has learnt from examples, with the embedder given or installed."""
+    """A router trained on examples, with this embedder or the installed one."""
     vectors = choose_embedder(embedder, None) if isinstance(embedder, str) else embedder
     try:
         from turnout.learn import begin

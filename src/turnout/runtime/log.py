@@ -1,4 +1,4 @@
-"""The decision log that a command speaks of: opened, and whose decisions in it. Reading creates nothing."""
+"""Opens the decision log for a command, and finds the decisions it may show. Reading never creates a log."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class LogPlace(Protocol):
     @property
     def config(self) -> str | None: ...
     def hint(self, *words: str) -> str:
-        """A command about this log, as it can be typed."""
+        """A command about this log, ready to type."""
         ...
 
 
 @contextmanager
 def reading_log(where: LogPlace) -> Iterator[StoreReader]:
-    """The decision log, open to be read. Raises NoLogYet where there is none."""
+    """The decision log, open for reading. Raises NoLogYet if there is none."""
     quiet()
     _require_log(where)
     with open_reader(where.db, config=where.config) as store:
@@ -40,7 +40,7 @@ def reading_log(where: LogPlace) -> Iterator[StoreReader]:
 
 @contextmanager
 def writing_log(where: LogPlace, *, create: bool) -> Iterator[Store]:
-    """The decision log, open to be written too. Raises NoLogYet where there is none and none is to be made."""
+    """The decision log, open for writing. Raises NoLogYet if there is none and `create` is false."""
     quiet()
     if not create:
         _require_log(where)
@@ -54,29 +54,29 @@ def _require_log(where: LogPlace) -> None:
 
 
 def missing_log(db: str | None, config: str | None) -> str | None:
-    """Where a log would be made that is not there yet."""
+    """Where the log would be created, if there is none yet."""
     backend, spool = connect(store_url(db, store_settings(config)))
-    there = not isinstance(backend, Sqlite) or backend.path.exists() or any(spool.glob("*.spool"))
-    return None if there else backend.where
+    exists = not isinstance(backend, Sqlite) or backend.path.exists() or any(spool.glob("*.spool"))
+    return None if exists else backend.where
 
 
 def quiet() -> None:
-    """What the journal tells a log file, a command says itself, once."""
+    """Silence the store's logger: a command reports problems itself."""
     logging.getLogger("turnout.store").addHandler(logging.NullHandler())
 
 
 def records_with(store: StoreReader, ident: str, tenant: str) -> Records:
-    """Where one decision is: with the tenant named; where none is, perhaps with a key that is its own tenant."""
+    """The tenant's records; without a tenant, also look for the decision among keys that are their own tenants."""
     if not tenant and ident != "last":
-        for whose in ("", *store.keys.own_tenants()):
+        for name in ("", *store.keys.own_tenants()):
             with suppress(UnknownDecision):
-                store.records(whose).get(ident)
-                return store.records(whose)
+                store.records(name).get(ident)
+                return store.records(name)
     return store.records(tenant)
 
 
 def row_form(row: Logged) -> dict[str, Any]:
-    """The whole stored row, the decision's own JSON form under `decision`."""
+    """The whole stored row, with the decision's JSON form under `decision`."""
     form: dict[str, Any] = msgspec.to_builtins(row)
     form["decision"] = msgspec.Raw(form.pop("body").encode())
     return form
@@ -96,11 +96,11 @@ def nothing_there(store: StoreReader, records: Records, where: LogPlace, *, all_
 
 
 def left_out(store: StoreReader, records: Records, key: str | None = None, *, all_tenants: bool = True) -> str:
-    """What a list without a tenant does not show, and how to see it; empty if that is nothing. `all_tenants` says
+    """What a list without a tenant does not show, and how to see it; empty if it shows everything. `all_tenants` says
     whether the command has that option."""
     own = store.keys.own_tenants() if not records.tenant and key is None else []
     if not own:
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
-    said = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
-    return f"{said} --tenant ID shows it{', --all-tenants everything' * all_tenants}."
+    text = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
+    return f"{text} --tenant ID shows it{', --all-tenants everything' * all_tenants}."

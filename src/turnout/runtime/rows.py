@@ -1,7 +1,7 @@
-"""One row in, one row out, in order, in constant memory, whatever the rows are.
+"""Processes rows of a file in parallel: one row out for each row in, in order, in constant memory.
 
-A chunk of lines is the unit of work: small enough that a few of them for each worker take no memory to speak of, large
-enough that handing them over costs little. Only so many are under way at a time, so reading never runs ahead of work.
+The unit of work is a chunk of lines: small enough to keep a few for each worker in memory, large enough that handing
+one over costs little. The number of chunks in progress is limited, so reading never runs ahead of the workers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from turnout.models.embed import find_embedder
 from turnout.text.control import escape_json
 from turnout.text.json import UNREADABLE, why_unreadable
 
-# A row takes some 15 microseconds: a chunk is then tens of milliseconds of work, against one or two to hand it over.
+# At some 15 microseconds a row, a chunk is tens of milliseconds of work; handing it over takes one or two.
 CHUNK_ROWS = 1024
 CHUNK_BYTES = 1024 * 1024
-# Room for the longest text a decision is promised for, written with escapes.
+# Enough for the longest text that is routed, written with escapes.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-# Chunks under way for each worker: one in work, one waiting, one being written.
+# For each worker, one chunk in work, one waiting, one being written.
 CHUNKS_PER_WORKER = 3
-# Error messages kept for the summary; every one of them is in the output.
+# Error messages kept for the summary; the output has all of them.
 KEPT_ERRORS = 3
 
 _BOM = b"\xef\xbb\xbf"
@@ -50,20 +50,20 @@ class LineChunk(NamedTuple):
     first: int
     """The number of its first row, from 1."""
     lines: list[bytes | None]
-    """None for a line that is too long to take in."""
+    """None for a line that is too long."""
     size: int
     """Bytes read for it."""
 
 
 class RowTally(Struct):
-    """What came of some rows, in growing numbers."""
+    """The counts for some rows."""
 
     rows: int = 0
     size: int = 0
     """Bytes read."""
     errors: int = 0
     messages: list[str] = field(default_factory=list)
-    """Some of the errors, in words."""
+    """The first error messages."""
     routes: Counter[Any] = field(default_factory=Counter)
     outcomes: Counter[Any] = field(default_factory=Counter)
 
@@ -73,7 +73,7 @@ class RowTally(Struct):
             self.messages.append(f"row {number}: {error}")
 
     def add(self, other: Self) -> None:
-        """Count what came of other rows, too."""
+        """Add the counts for other rows."""
         self.rows, self.size, self.errors = self.rows + other.rows, self.size + other.size, self.errors + other.errors
         self.messages += other.messages[: KEPT_ERRORS - len(self.messages)]
         self.routes.update(other.routes)
@@ -81,28 +81,28 @@ class RowTally(Struct):
 
 
 class DecidedRows(RowTally):
-    """Rows that were decided, and what is written for them."""
+    """The counts and the output for rows that were decided."""
 
     output: bytes = b""
 
 
 class BatchJob(NamedTuple):
-    """What every chunk is decided with; a worker builds the router once and keeps it."""
+    """The same for every chunk; a worker builds the router once."""
 
     profile: str
     config: str | None
     field: str
     with_text: bool = False
-    """Write the question into its row, too."""
+    """Write the question into its row as well."""
 
 
 def chunks(file: BinaryIO) -> Iterator[LineChunk]:
-    """The lines of a file, some at a time."""
+    """The lines of a file, in chunks."""
     return pack(_lines(file))
 
 
 def pack(lines: Iterable[tuple[bytes | None, int]]) -> Iterator[LineChunk]:
-    """Lines with their sizes, some at a time."""
+    """Lines with their sizes, in chunks."""
     first, packed, size = 1, list[bytes | None](), 0
     for line, line_bytes in lines:
         packed.append(line)
@@ -135,13 +135,13 @@ def _skip_line(file: BinaryIO) -> int:
 
 
 def spread(work: Callable[[J, LineChunk], T], job: J, found: Iterable[LineChunk], workers: int) -> Iterator[T]:
-    """The work done on every chunk, in order; by this process alone where that is all there is to do."""
+    """The result of `work` for every chunk, in order. A single chunk is processed without worker processes."""
     source = iter(found)
     head = list(itertools.islice(source, 2))
     if workers <= 1 or len(head) < 2:
         yield from (work(job, chunk) for chunk in itertools.chain(head, source))
         return
-    # A fork would copy whatever threads and handles the layers' libraries hold; a fresh process has none.
+    # Not forked: a fork would inherit locks and handles of the libraries that layers use.
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
     waiting: deque[Future[T]] = deque()
     try:
@@ -160,7 +160,7 @@ def spread(work: Callable[[J, LineChunk], T], job: J, found: Iterable[LineChunk]
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """A process started in here never sees Ctrl-C, from its first instruction on. We do, and end it."""
+    """Processes started inside ignore Ctrl-C from their first instruction on; the parent handles it and ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -173,7 +173,7 @@ def _interrupts_held() -> Iterator[None]:
 
 def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
     router = router_of(job.profile, job.config)
-    done = DecidedRows(len(chunk.lines), chunk.size)
+    decided = DecidedRows(len(chunk.lines), chunk.size)
     output: list[bytes] = []
     for number, line in enumerate(chunk.lines, chunk.first):
         head = b'{"row":%d,' % number
@@ -184,21 +184,21 @@ def decide_chunk(job: BatchJob, chunk: LineChunk) -> DecidedRows:
             text = text_of(row, job.field)
             decision = router.route_sync(Query(text))
         except QueryError as error:
-            done.fail(number, error)
+            decided.fail(number, error)
             output.append(b'%b"error":%b}\n' % (head, msgspec.json.encode(str(error))))
             continue
-        done.routes[" + ".join(decision.routes)] += 1
-        done.outcomes[decision.outcome] += 1
+        decided.routes[" + ".join(decision.routes)] += 1
+        decided.outcomes[decision.outcome] += 1
         if job.with_text:
             head += b'"text":%b,' % msgspec.json.encode(text)
         output.append(b'%b"decision":%b}\n' % (head, decision.json()))
-    done.output = escape_json(b"".join(output))
-    return done
+    decided.output = escape_json(b"".join(output))
+    return decided
 
 
 @functools.cache
 def router_of(profile: str, config: str | None) -> Router:
-    """Without a word on models that cannot run and on old names: the process that began the work has said it."""
+    """The router of a profile, without warnings: the main process has given them already."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OldNameWarning)
         return Router(load_profile(profile, config=config, embedder=find_embedder()))
@@ -209,7 +209,7 @@ _string = msgspec.json.Decoder(str)
 
 
 def read_row(line: bytes | None) -> dict[str, msgspec.Raw]:
-    """The fields of a row, or a QueryError that says why it has none."""
+    """The fields of a row; raises QueryError if it is not a JSON object."""
     if line is None:
         raise QueryError(f"the line is longer than {MAX_LINE_BYTES:,} bytes")
     if not line.strip():
@@ -231,8 +231,7 @@ def text_of(row: dict[str, msgspec.Raw], name: str) -> str:
 
 
 def read_texts(file: BinaryIO, place: str, *fields: str) -> Iterator[tuple[str, list[str]]]:
-    """Where every row stands, such as `row 7` for the place `row `, and what these fields of it say. Blank lines are
-    left out."""
+    """The place of each row (`row 7` for the place `row `) and these fields of it; blank lines are skipped."""
     for chunk in chunks(file):
         for number, line in enumerate(chunk.lines, chunk.first):
             if line is not None and not line.strip():
@@ -245,7 +244,7 @@ def read_texts(file: BinaryIO, place: str, *fields: str) -> Iterator[tuple[str, 
 
 
 def encode_id(ident: msgspec.Raw) -> bytes:
-    """The row's id, encoded anew: whatever it was, what we write is valid."""
+    """The row's id, decoded and encoded again so that the output is valid JSON."""
     try:
         return msgspec.json.encode(msgspec.json.decode(ident))
     except UNREADABLE as error:

@@ -1,7 +1,7 @@
-"""Everything a process decides and acts with, put together in one place and read again in one way.
+"""Everything a process decides and acts with: built in one place, reloaded in one way.
 
-A reload builds all of it anew and then replaces it from one moment to the next. What cannot be used is reported, and
-what was there stays: a running process never serves half of one state of the files and half of another.
+A reload builds everything new and then replaces it at once. If something cannot be used, it is reported and the old
+state stays: a running process never mixes two states of the files.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from .tune import tune
 
 log = logging.getLogger("turnout.runtime")
 
-# After a reload, requests that began before it may still connect where their own settings say. Longer than any waits
-# for its first token by default.
+# For this long after a reload, requests that started before it may still connect to the old origins. Longer than the
+# default wait for a first token.
 BEFORE_S = 60.0
-# How often the files are looked at; those that take long to read less often, so that a tenth of the time goes there.
+# How often to check the files. The pause is at least nine times as long as a check, so checks take a tenth of the time.
 LOOK_S = 1.0
 IDLE_SHARE = 9.0
-# Problems in one line of the log; a reload that was asked for lists all.
+# Problems in one line of the log; the result of a requested reload lists all.
 SAID = 8
 
 
 class Reload(Struct, frozen=True, omit_defaults=True):
-    """What reading everything again came to."""
+    """The result of a reload."""
 
     status: Literal["reloaded", "kept"]
     profile: str = ""
     """The default profile."""
     profiles: dict[str, str] = {}
-    """The hash of each that is in use."""
+    """The hash of each profile in use."""
     slots: list[str] = []
     problems: list[str] = []
-    """Why what was there was kept."""
+    """Why the old state was kept."""
 
 
 class Runtime:
-    """What one process has. `profile` is the default one."""
+    """The routers, models and store of one process. `profile` is the default one."""
 
     def __init__(
         self,
@@ -71,44 +71,44 @@ class Runtime:
     ) -> None:
         self.store = store
         self.config = config
-        self._said: set[str] = set()
-        """Old names that the log has heard of."""
+        self._logged: set[str] = set()
+        """Notices that have been logged."""
         self._offered = profiles
         slots = learn(load_slots(config))
         self.models = Models(slots, Client(slots.egress))
         self.profile = self.name_of(profile or DEFAULT_PROFILE)
         """The default profile."""
         self._idle: dict[str, list[str]] = {}
-        """What was last said of each profile's trained models that cannot run."""
+        """What was last logged about each profile's trained models that cannot run."""
         self._live = {self.profile: self._load(self.profile, self.models)}
-        """What follows the files of each profile in use."""
+        """Follow the files of each profile in use."""
         self._routers = _routers(self._live)
-        """What is used: a profile that has changed waits until everything else is sound, too."""
+        """The routers in use. A changed profile is not used until everything else can be reloaded too."""
         self._unusable: dict[str, str] = {}
-        """What was last said of profiles that were asked for and cannot be used."""
+        """What was last logged about profiles that were requested and cannot be used."""
         self._stamp = stamp(settings_file(config))
         self._narrowing: asyncio.TimerHandle | None = None
         self._reloading = asyncio.Lock()
         self.answering: dict[str, Any] = {}
-        """Applications that answer in a chat, by the name of the model that a client asks for."""
+        """Applications that answer in a chat, by the model name that clients request."""
         self.on_reload: list[Callable[[], None]] = []
-        """Called when everything was replaced."""
+        """Called after a reload."""
         self.on_open: list[Callable[[], Awaitable[None]]] = []
-        """Called when a server starts, beside its first requests."""
+        """Called when a server starts, concurrently with its first requests."""
         self.on_close: list[Callable[[], Awaitable[None]]] = []
         """Called before anything is closed."""
 
     def name_of(self, profile: str) -> str:
-        """What a profile is called now; of a name it had before the log hears once."""
+        """The current name of a profile; an old name is logged once."""
         if profile in RENAMED:
-            self._tell([old_name_notice(profile)])
+            self._log_once([old_name_notice(profile)])
         return current_name(profile)
 
-    def _tell(self, notices: Iterable[str]) -> None:
-        for said in notices:
-            if said not in self._said:
-                self._said.add(said)
-                log.warning("%s", said)
+    def _log_once(self, notices: Iterable[str]) -> None:
+        for notice in notices:
+            if notice not in self._logged:
+                self._logged.add(notice)
+                log.warning("%s", notice)
 
     def _load(self, name: str, models: Models) -> LiveRouter:
         embedder = choose_embedder(models.slots, models.client)
@@ -117,30 +117,30 @@ class Runtime:
         if idle and idle != self._idle.get(name):
             log.warning("%s", "; ".join(idle))
         self._idle[name] = idle
-        self._tell(live.router.profile.notices)
+        self._log_once(live.router.profile.notices)
         return live
 
     @property
     def router(self) -> Router:
-        """The default profile's."""
+        """The default profile's router."""
         return self._routers[self.profile]
 
     def routers(self) -> dict[str, Router]:
-        """Those in use, by the name of their profile."""
+        """The routers in use, by the name of their profile."""
         return dict(self._routers)
 
     def offered(self) -> tuple[str, ...]:
-        """The profiles that may be asked for."""
+        """The profiles that a client may name."""
         return (*shipped(), *self._offered, self.profile)
 
     def check_offered(self, name: str) -> None:
-        """Raise UnknownProfile for a name that is not offered here. Files are looked for only once."""
+        """Raise UnknownProfile for a profile that is not offered."""
         if name not in self._live and name not in (known := self.offered()):
             raise UnknownProfile(name, known)
 
     async def find_router(self, name: str) -> Router:
-        """The router of a profile, built when it is first asked for; raises UnknownProfile, or ConfigError or
-        EmbedderError, of which the log hears once."""
+        """The router of a profile, built on first use; raises UnknownProfile, or a ConfigError or EmbedderError, which
+        is logged once."""
         self.check_offered(name)
         if name not in self._live:
             async with self._reloading:
@@ -159,41 +159,40 @@ class Runtime:
             raise
 
     async def tune(self, name: str, text: str) -> Router:
-        """A router of the profile as this TOML changes it, for looking at; raises ConfigError."""
+        """A router of the profile with the changes in this TOML, not put to use; raises ConfigError."""
         models = self.models
         embedder = choose_embedder(models.slots, models.client)
         tuned = partial(tune, name, text, config=self.config, models=models, embedder=embedder)
         return Router(await asyncio.to_thread(tuned))
 
     async def watch(self) -> None:
-        """Follow the files until cancelled: what they say is used from the moment it is sound. What is wrong is said
-        once."""
-        said: set[str] = set()
-        wrong: list[str] = []
+        """Reload whenever the files change, until cancelled. Each problem is logged once."""
+        logged: set[str] = set()
+        problems: list[str] = []
         pause_s = LOOK_S
         while True:
             await asyncio.sleep(pause_s)
-            began = time.monotonic()
-            changed = self._stamp != (looked := stamp(settings_file(self.config)))
+            started = time.monotonic()
+            changed = self._stamp != (seen := stamp(settings_file(self.config)))
             for live in list(self._live.values()):
-                done = await asyncio.to_thread(live.poll)
-                changed = changed or (done is not None and done.status == "swapped")
-            # What is wrong may be in any file that the settings name: once they were refused, they are tried again.
-            if changed or wrong:
-                self._stamp = looked
-                wrong = (await self._reload()).problems
-            found = {*wrong, *(readable(str(problem)) for live in self._live.values() for problem in live.problems)}
-            if fresh := sorted(found - said):
+                reloaded = await asyncio.to_thread(live.poll)
+                changed = changed or (reloaded is not None and reloaded.status == "swapped")
+            # A problem may be in any file that the settings name, so after a failed reload try again at every check.
+            if changed or problems:
+                self._stamp = seen
+                problems = (await self._reload()).problems
+            found = {*problems, *(readable(str(problem)) for live in self._live.values() for problem in live.problems)}
+            if fresh := sorted(found - logged):
                 _warn(fresh)
-            said = found
-            pause_s = max(LOOK_S, IDLE_SHARE * (time.monotonic() - began))
+            logged = found
+            pause_s = max(LOOK_S, IDLE_SHARE * (time.monotonic() - started))
 
     async def reload(self) -> Reload:
-        """Read slots and profiles again, now."""
-        done = await self._reload()
-        if done.problems:
-            _warn(done.problems)
-        return done
+        """Read slots and profiles again."""
+        result = await self._reload()
+        if result.problems:
+            _warn(result.problems)
+        return result
 
     async def _reload(self) -> Reload:
         async with self._reloading:
@@ -206,13 +205,13 @@ class Runtime:
             self._allow(models.slots)
             self.models = models
             self._live, self._routers = live, _routers(live)
-            for told in self.on_reload:
-                told()
+            for call in self.on_reload:
+                call()
         hashes = {name: router.profile.hash for name, router in self._routers.items()}
         return Reload("reloaded", self.profile, hashes, sorted(models.slots.slots))
 
     async def _read_again(self) -> tuple[Models, dict[str, LiveRouter]]:
-        """Slots and profiles from one and the same state of the settings file, which is read for each of them."""
+        """Slots and profiles from the same state of the settings file, which is read once for each of them."""
         while True:
             before = stamp(settings_file(self.config))
             try:
@@ -229,7 +228,7 @@ class Runtime:
                 return models, live
 
     def _allow(self, slots: Slots) -> None:
-        """Let the client connect to these, and for a while to those before them."""
+        """Let the client connect to the origins of these slots, and for a while to the old ones."""
         egress = self.models.client.egress
         egress.allow(egress.origins | slots.origins, slots.proxy)
         if self._narrowing is not None:
@@ -251,14 +250,14 @@ def _routers(live: dict[str, LiveRouter]) -> dict[str, Router]:
 
 
 def _check_models(old: Slots, new: Slots) -> None:
-    """An editor that saves a file may empty it first: real models are not replaced by the demonstration model."""
+    """Refuse to replace real models by the demonstration model: an editor may empty a file before it saves it."""
     if new.demo and not old.demo:
-        said = "no model is configured any more; restart the server to have the demonstration model answer"
-        raise ConfigError([Problem("models", said)])
+        text = "no model is configured any more; restart the server to have the demonstration model answer"
+        raise ConfigError([Problem("models", text)])
 
 
 def _check_keys(old: Slots, new: Slots) -> None:
-    """A key that was there and is gone is a mistake while a process runs, not a slot without one."""
+    """Refuse slots that have lost their key: while a process runs, that is a mistake."""
     problems = [
         Problem(f"models.{name}", f"its key is gone: {slot.needs_key} is missing or empty")
         for name, slot in new.slots.items()

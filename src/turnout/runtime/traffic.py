@@ -1,4 +1,4 @@
-"""What `turnout stats` shows beside the store's own numbers: time in rows that fit, what waits, who served when."""
+"""What `turnout stats` shows besides the store's numbers: suitable time buckets, the backlog, changes of champions."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 Stretch = Literal["hour", "day", "week"]
 STRETCHES: dict[Stretch, int] = {"hour": HOUR_MS, "day": DAY_MS, "week": 7 * DAY_MS}
-# 1970 began on a Thursday; weeks begin on a Monday.
+# 1970 began on a Thursday, weeks begin on a Monday.
 MONDAY_MS = 3 * DAY_MS
-# By default hours for two days, days for two months, then weeks.
+# By default, hours for two days, days for two months, then weeks.
 HOURLY_MS, DAILY_MS = 2 * DAY_MS, 60 * DAY_MS
 
 
 class Backlog(msgspec.Struct, frozen=True):
-    """What the log has not taken in."""
+    """What is not in the database yet."""
 
     spool_bytes: int
-    """Rows that wait in a spool: of a process that runs, or of one that ended while the database was away."""
+    """Bytes in spool files, of running processes or of ones that ended while the database was unreachable."""
     rejected: int
-    """Rows no database takes, set aside."""
+    """Rows that the database rejected."""
     folder: str
 
 
 def fitting(records: Records, span: TimeSpan, profile: str | None) -> Stretch:
-    """A stretch of time that makes neither one row of everything nor hundreds."""
+    """A bucket size that gives neither a single row nor hundreds."""
     first = next(records.decisions(span=span, profile=profile, oldest_first=True), None)
     age = datetime.now().timestamp() * 1000 - first.created_ms if first is not None else 0
     return "hour" if age <= HOURLY_MS else "day" if age <= DAILY_MS else "week"
 
 
 def shift_of(stretch: Stretch) -> int:
-    """How much earlier than in UTC a day begins here, and a week on a Monday."""
+    """How much earlier than in UTC a day begins here; for weeks, shifted to begin on a Monday."""
     offset = datetime.now().astimezone().utcoffset() or timedelta()
     return int(offset.total_seconds() * 1000) + (MONDAY_MS if stretch == "week" else 0)
 
@@ -60,7 +60,7 @@ def changes_of(found: Stats) -> list[ChampionChange]:
     changes: list[ChampionChange] = []
     for profile in dict.fromkeys(map(current_name, found.profiles)):
         for layer in layers_with_models(profile):
-            # A champion that cannot be read is no reason to show no statistics.
+            # Statistics are shown even if a champion cannot be read.
             with contextlib.suppress(ConfigError):
                 changes += read_history(profile, layer)
     return sorted(changes, key=lambda change: change.at)

@@ -1,7 +1,7 @@
-"""A profile with some of its numbers changed: the gates, the weights and the edges of bands that one may want to move.
+"""Changes numbers of a profile: gates, weights, the edges of bands.
 
-What is changed is TOML that extends the profile, and nothing else: the same text decides in a playground and, saved to
-a file, for good. Weights that must add up to one keep doing so: the others make room.
+The changes are TOML that extends the profile, so the same text works in the playground and, saved to a file,
+permanently. Weights that must add up to one still do: those that were not moved are scaled.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path as File
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +23,7 @@ from turnout.core.errors import QueryError
 from turnout.core.model import Asks
 from turnout.core.profile import Profile
 
-# Weights and edges are written with as many decimals.
+# Of weights and edges as they are written.
 DECIMALS = 4
 
 
@@ -66,11 +65,11 @@ def _knobs(resolved: Mapping[str, Any]) -> Iterator[Knob]:
         yield Knob("fallback.held", "a held verdict is used from", float(held), 0.0, 1.0)
 
 
-def read_changes(knobs: Sequence[Knob], said: Mapping[str, str]) -> dict[str, float]:
-    """What was moved, by the knobs' paths; raises QueryError for what is no number or out of its range."""
+def read_changes(knobs: Sequence[Knob], form: Mapping[str, str]) -> dict[str, float]:
+    """The changed values by the knobs' paths; raises QueryError for a value that is not a number or out of range."""
     changes: dict[str, float] = {}
     for knob in knobs:
-        text = said.get(knob.path, "")
+        text = form.get(knob.path, "")
         if not text.strip():
             continue
         try:
@@ -85,7 +84,7 @@ def read_changes(knobs: Sequence[Knob], said: Mapping[str, str]) -> dict[str, fl
 
 
 def write_changes(profile: Profile, base: str, changes: Mapping[str, float]) -> str:
-    """The TOML that extends the profile by these changes."""
+    """The TOML that extends the profile with these changes."""
     lines = [toml_comment(f"{profile.name} with {len(changes)} of its numbers changed"), f"extends = {toml_text(base)}"]
     lines.append(f"name = {toml_text(profile.name)}")
     if (held := changes.get("fallback.held")) is not None:
@@ -115,7 +114,7 @@ def _write_layer(entry: Mapping[str, Any], changes: Mapping[str, float]) -> list
 
 
 def _balanced(weights: Mapping[str, float], moved: Mapping[str, float]) -> dict[str, float]:
-    """All weights, those that were not moved scaled so that the sum is one; the largest takes what rounding leaves."""
+    """All weights; those that were not moved are scaled so that the sum is one, and the largest absorbs rounding."""
     rest = {name: weight for name, weight in weights.items() if name not in moved}
     room, had = 1.0 - math.fsum(moved.values()), math.fsum(rest.values())
     if room < 0.0 or (not rest and abs(room) > 1e-6) or (had <= 0.0 < room):
@@ -136,7 +135,7 @@ def tune(
     models: Asks | None = None,
     embedder: Embeds | None = None,
 ) -> Profile:
-    """The profile that this TOML makes of its base; raises ConfigError with every mistake in it."""
+    """The base profile as this TOML changes it; raises a ConfigError with every mistake in the TOML."""
     chain = apply_settings(read_chain(base), settings_file(config))
-    beside: File = chain.beside
-    return build(extend(chain.document, from_source(text, "playground.toml")), chain.remarks, models, embedder, beside)
+    document = extend(chain.document, from_source(text, "playground.toml"))
+    return build(document, chain.remarks, models, embedder, chain.beside)

@@ -1,1 +1,1 @@
-"""Words: one normaliser, one matcher, one splitter. Everything here is linear in the length of its input."""
+"""Text processing: one normaliser, one matcher, one splitter. Everything runs in time linear in its input."""

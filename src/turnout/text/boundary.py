@@ -1,7 +1,7 @@
-"""Which conjunctions and commas part two questions, and which go on with the one before them.
+"""Decides which conjunctions and commas separate two questions, and which continue the first one.
 
-A cut needs a question on both sides, of which the second can be understood alone. Invariant: the answer for a clause
-depends on what has been read since the last cut and on that clause, so that time is linear in their number.
+A cut needs a question on both sides, and the second must be understandable alone. Invariant: the decision for a clause
+depends only on the text since the last cut and on that clause, so time is linear in the number of clauses.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from .joint import JOINING, PLAIN, Clause, Hits
 
 _ALSO: Final = frozenset({"also"})
 _COMMA: Final = frozenset({","})
-# Words in which a noun phrase has said what it is about.
+# The first words of a noun phrase, which name its subject.
 _HEAD: Final = 3
 _LISTED: Final = frozenset({"and", "y", ","})
-# Content words in which a further question about the same matter is asked: "where should I stop for overnight stays".
+# Most content words of a further question about the same subject: "where should I stop for overnight stays".
 _ASPECT: Final = 3
 _WHAT: Final = frozenset({"what", "which", "who"})
 _IS: Final = frozenset({"is", "are", "was", "were"})
-# Between a verb and what is to be given.
+# Words between "give" and its object.
 _TO_ME: Final = frozenset({"me", "us", "with"})
-# They announce another matter, or the next one in time.
+# Conjunctions that introduce another subject or a later step.
 _APART: Final = frozenset({"also", "then"})
 
 
 class Left:
-    """What has been read since the last cut."""
+    """The clauses since the last cut."""
 
     first: Clause
     last: Clause
     mood: Mood
-    relative: bool  # it tells what a thing does
+    relative: bool  # describes what a thing does
     lists_examples: bool
     lists_steps: bool  # "follow these steps: …"
 
@@ -61,14 +61,14 @@ class Left:
             self.mood = clause.mood
 
     def _begin(self, clause: Clause) -> None:
-        # A cut is judged by its own sentence: "Can you help? I lost my card and need a new one" asks once.
+        # Only the current sentence counts: "Can you help? I lost my card and need a new one" asks once.
         self.first = self.last = clause
         self.mood = Mood.FRAGMENT
         self.relative = self.lists_examples = self.lists_steps = False
 
 
-def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int, *, told: bool) -> list[int]:
-    """Which clauses begin a part, but for the first. What is told needs no question before the cut."""
+def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int, *, statement: bool) -> list[int]:
+    """The indexes of the clauses that begin a new part. In a `statement`, no question is needed before the cut."""
     cuts: list[int] = []
     closed = _closed(clauses)
     _mark_written(clauses)
@@ -78,7 +78,7 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
             left = Left(right)
             continue
         parts = bool(right.joint) and len(cuts) + 1 < most and right.asks and not _goes_on(left, right)
-        if parts and not told:
+        if parts and not statement:
             parts = _is_asked(text, left, right) and _is_series(left, right, closed=closed[at])
         if parts and not right.stands:
             parts = _names_itself(text, left, right, hits)
@@ -91,7 +91,7 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
 
 
 def _mark_written(clauses: Sequence[Clause]) -> None:
-    """Note of each clause whether the sentence that it stands in has a mark at its end."""
+    """Set `written` on the clauses of each sentence that ends with a punctuation mark."""
     written = False
     for clause in reversed(clauses):
         clause.written = written = clause.ends or written
@@ -100,7 +100,7 @@ def _mark_written(clauses: Sequence[Clause]) -> None:
 
 
 def _closed(clauses: Sequence[Clause]) -> list[bool]:
-    """Whether a conjunction further on closes the series that a clause is in: "…, play jazz and call Ann"."""
+    """For each clause, whether a later conjunction closes the series it is in: "…, play jazz and call Ann"."""
     closed = [False] * len(clauses)
     for at in range(len(clauses) - 2, -1, -1):
         after = clauses[at + 1]
@@ -113,17 +113,16 @@ def _goes_on(left: Left, right: Clause) -> bool:
     if left.last.words[-1] in JOINING.unfinished:
         return True
     if right.mood is not Mood.COMMAND:
-        # "…, which includes the price" tells of what came before.
-        tells = right.joint == _COMMA and right.words[0] == "which"
-        # "Sources such as journals, news outlets and …": an example is not asked for, nor the end of a list.
+        # "…, which includes the price" describes what came before.
+        describes = right.joint == _COMMA and right.words[0] == "which"
+        # "Sources such as journals, news outlets and …": neither an example nor the end of a list is a question.
         example = not right.mood.asks and is_nominal(right.words) and (left.lists_examples or _is_listed(left, right))
-        # "I want a change and need …" goes on with the same wisher.
-        # So does "users who … and want …".
+        # "I want a change and need …" and "users who … and want …" have one subject.
         bare_wish = begins_with(right.words, LISTS.bare_wishes) and (
             begins_with(left.first.words, LISTS.wishers) or "who" in left.last.words[1:]
         )
         more = right.mood is Mood.WISH and (bare_wish or "appreciate" in right.words or _wishes_more(left, right))
-        return tells or example or more or right.words[0] == "or" or _asks_more(left, right)
+        return describes or example or more or right.words[0] == "or" or _asks_more(left, right)
     if right.joint == _ALSO:
         # "Does the bank also offer loans".
         return left.mood is Mood.QUESTION
@@ -137,22 +136,21 @@ def _goes_on(left: Left, right: Clause) -> bool:
 
 
 def _is_listed(left: Left, right: Clause) -> bool:
-    """Whether a noun phrase ends a list that goes with what was asked: "the price, times and availability for
-    tomorrow"; not "the weather, the headlines and any outages", of which each is known by itself."""
+    """Whether a noun phrase ends a list that belongs to one question: "the price, times and availability for
+    tomorrow"; not "the weather, the headlines and any outages", where each has its own trigger."""
     before = left.last
     listed = bool(before.joint) and not before.opens and not before.hit and not before.mood.asks
     return listed and is_nominal(before.words) and before.joint | right.joint >= _COMMA
 
 
 def _wishes_more(left: Left, right: Clause) -> bool:
-    """Whether a written wish says more of what was wished for: "I want a phone and I need a lot of storage."."""
+    """Whether a second wish of a written sentence adds to the first: "I want a phone and I need a lot of storage."."""
     return left.mood is Mood.WISH and right.written and right.joint <= _LISTED and not (left.hit or right.hit)
 
 
 def _asks_more(left: Left, right: Clause) -> bool:
-    """Whether a written question is about what was said before it: "… and what was the final score?", "… and where
-    should I stop?", "could you give me the names?"; not one that names its own matter, or more than a few words of it.
-    """
+    """Whether a written question continues what was said before it: "… and what was the final score?", "… and where
+    should I stop?", "could you give me the names?"; not one that names its own subject or has many content words."""
     if not right.written or left.hit or right.hit or right.mood is not Mood.QUESTION or len(right.words) < 4:
         return False
     asked, verb, subject = right.words[:3]
@@ -167,9 +165,8 @@ def _asks_more(left: Left, right: Clause) -> bool:
 
 
 def _is_step(left: Left, right: Clause) -> bool:
-    """Whether a command is a further step of one request: of a list of steps, of what is done with one given thing, or
-    the second verb of "could you …", written as one sentence, unless it wants something new ("and suggest a hotel").
-    """
+    """Whether a command is a further step of one request: in a list of steps, in one sentence about a given thing, or
+    as the second verb of "could you …"; unless it asks for something new ("and suggest a hotel")."""
     if left.lists_steps:
         return True
     if not right.written or left.hit or right.hit:
@@ -182,7 +179,7 @@ def _is_step(left: Left, right: Clause) -> bool:
 
 
 def _is_relative(words: Sequence[str]) -> bool:
-    """Whether a bare verb would go on with what is told of a thing: "a tool that can sort mail", "where I can find"."""
+    """Whether a bare verb would continue a relative clause: "a tool that can sort mail", "where I can find"."""
     return not JOINING.fit.isdisjoint(words) or any(
         word in JOINING.relatives and words[at] not in LISTS.hollow and words[at + 2] in JOINING.ables
         for at, word in enumerate(words[1:-1])
@@ -190,7 +187,7 @@ def _is_relative(words: Sequence[str]) -> bool:
 
 
 def _asks_how(left: Left) -> bool:
-    """Whether a bare verb would go on with the question: "how do I log in", "is it possible to pay"."""
+    """Whether a bare verb would continue the question: "how do I log in", "is it possible to pay"."""
     head = left.last.words[:6]
     if left.mood is not Mood.QUESTION:
         return False
@@ -200,26 +197,26 @@ def _asks_how(left: Left) -> bool:
 
 
 def _is_verb_pair(left: Sequence[str], right: Clause) -> bool:
-    """Whether two verbs share what follows the second: "find and play a waltz"."""
+    """Whether two verbs share an object: "find and play a waltz"."""
     # "Could you decode and explain".
     if len(left) > 2 and left[-2] == "you" and left[-3] in LISTS.modals:
         return True
     if left[-1] not in LISTS.commands or not begins_with(right.words, LISTS.commands):
         return False
-    # "Avísame" has its object with it.
+    # "Avísame" includes its object.
     complete = "y" in right.joint and left[-1].endswith("me")
     return not complete and (len(left) == 1 or left[-2] in JOINING.before_verbs or left[-2].endswith("ly"))
 
 
 def _is_asked(text: str, left: Left, right: Clause) -> bool:
     """Whether something is asked before the conjunction."""
-    # "I am off this weekend and I would like to know …" tells a story, whatever its words trigger.
+    # "I am off this weekend and I would like to know …" is a story, even if it has a trigger phrase.
     story = left.mood is Mood.STATEMENT and begins_with(left.first.words, LISTS.wishers)
     if left.mood.asks or (left.hit and not story) or is_framed(text[left.start : left.last.end]):
         return True
     if left.mood is Mood.STATEMENT:
         return not right.joint.isdisjoint(JOINING.adding)
-    # "Humidity in Dublin and find my keys": a noun cannot be joined to a command, so it is a request of its own.
+    # "Humidity in Dublin and find my keys": a noun phrase next to a command is a request of its own.
     return (
         right.stands
         and right.joint != _COMMA
@@ -230,7 +227,7 @@ def _is_asked(text: str, left: Left, right: Clause) -> bool:
 
 
 def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
-    """Whether a comma, if there is no more, parts two questions: one clause may be the story to the other."""
+    """Whether a mere comma separates two questions; otherwise one clause may be the background of the other."""
     if right.joint != _COMMA:
         return True
     if begins_with(left.last.words, LISTS.subordinators):
@@ -241,7 +238,7 @@ def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
 
 
 def _names_itself(text: str, left: Left, right: Clause, hits: Hits | None) -> bool:
-    """Whether a noun phrase has its trigger for itself ("any news"), not as a shared head ("Iran and Israel news")."""
+    """Whether a noun phrase has its own trigger ("any news") and not a shared head noun ("Iran and Israel news")."""
     if right.mood is not Mood.FRAGMENT or right.joint not in PLAIN:
         return True
     if left.hit:

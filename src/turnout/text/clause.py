@@ -1,11 +1,11 @@
-"""What a stretch of words does: it asks, commands, wishes, states something, or merely names it.
+"""The mood of a clause: question, command, wish, statement or fragment.
 
-Invariant: the answer depends on the words of the stretch alone and costs time linear in them. A clause *asks* when
-it could be answered: a question, a command or a wish. It *leans* when it cannot be understood without the clause
-before: it points back ("and tell him"), hangs on ("and when it arrives") or says nothing itself ("and why is that").
+Invariant: the mood depends on the words of the clause alone and takes time linear in them. A clause *asks* if it could
+be answered: a question, a command or a wish. It *leans* if it cannot be understood without the clause before it: it
+refers back ("and tell him"), is subordinate ("and when it arrives") or has no content ("and why is that").
 
-Words are folded, with the punctuation around them gone. English and Spanish are read together, so that the
-language of five words need not be guessed.
+Words are folded, without punctuation around them. The English and Spanish lists are used together, because the
+language of five words is hard to guess.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def has_content(words: Sequence[str]) -> bool:
 
 
 def is_nominal(words: Sequence[str]) -> bool:
-    """Whether no verb says anything of what is named: "articles published this year", "news related to it"."""
+    """Whether the words are a phrase without a finite verb: "articles published this year", "news related to it"."""
     return not any(
         (at + 1 < len(words) and word.partition("'")[0] in LISTS.pronouns)
         or (word in LISTS.auxiliaries and word != "may")
@@ -73,7 +73,7 @@ def _start(words: Sequence[str]) -> int:
 
 
 def _opening(words: Sequence[str], at: int) -> Mood | None:
-    """The mood that a clause's first words give it."""
+    """The mood that a clause's first words show, if they do."""
     if at == len(words):
         return Mood.FRAGMENT
     first = words[at]
@@ -115,7 +115,7 @@ def _commands_behind(words: Sequence[str], at: int) -> bool:
 
 
 def _is_direct(first: str, second: str) -> bool:
-    """Whether a question word opens a question of its own, not one that hangs on "tell me" or "I wonder"."""
+    """Whether a question word opens a direct question, not one that depends on "tell me" or "I wonder"."""
     if second in LISTS.auxiliaries or second in ("s", "about", "come", "to"):
         return True
     return bool(second) and second not in LISTS.subjects and (first in LISTS.determining or first == "who")
@@ -145,7 +145,7 @@ def _is_inverted(first: str, second: str, words: Sequence[str]) -> bool:
 
 
 def _inside(words: Sequence[str], at: int) -> Mood:
-    """The mood of a clause that asks further in: "on Monday I need a table", "to the list please add milk"."""
+    """The mood that later words show: "on Monday I need a table", "to the list please add milk"."""
     stated = False
     for i in range(at, len(words)):
         word = words[i]
@@ -199,7 +199,7 @@ def _points_back(words: Sequence[str], at: int) -> bool:
 
 
 def _refers(words: Sequence[str], at: int, before: str, after: str) -> bool:
-    """Whether "it" is a thing: "lock it", "when was it written"; not "is it raining", "how cold will it be"."""
+    """Whether "it" refers to a thing: "lock it", "when was it written"; not "is it raining", "how cold will it be"."""
     if before in LISTS.auxiliaries:
         return (
             words[at] in LISTS.adverbial

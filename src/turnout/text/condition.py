@@ -1,10 +1,10 @@
-"""A leading condition: "if the door is open, close it and check the news" as what is asked first, and what is left.
+"""Splits a text with a leading condition: "if the door is open, close it and check the news".
 
-The whole text begins with an opener; the condition runs to the first comma that is not inside a list of it, or to a
-command that follows without one; the consequence from there to the first conjunction behind which something else is
-asked (`split` says what), the remainder to the end. Invariant: the three are stretches of the text in this order,
-condition and consequence are never blank, and a text that merely opens like a condition ("should I …", "if possible,
-…", "if Napoleon had won, who would …") has none. Only the first `WINDOW` characters can hold a condition.
+The text begins with an opener. The condition ends at the first comma that is not part of a list, or before a command
+without a comma. The consequence ends at the first conjunction after which something else is asked (`split` decides
+that); the rest is the remainder. Invariant: the three are stretches of the text in this order, condition and
+consequence are never blank, and a text that only looks conditional ("should I …", "if possible, …", "if Napoleon had
+won, who would …") has none. Only the first `WINDOW` characters can hold a condition.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .words import Words, match_phrase
 LISTS: Final = Words("condition", "en", "es")
 # Words of the longest opener, "en caso de que".
 _LONGEST: Final = 4
-# Words that may stand before it: "ok and please only if" has more than anybody says.
+# Most words before an opener: "ok and please if".
 _LEADS: Final = 3
-# More commas, or words of one item, are no list that anybody says; a condition has ended long before so many words.
+# Most commas of a list, words of one of its items, and words in which a command is searched for.
 MOST_ITEMS, MOST_WORDS, MOST_SEARCHED = 16, 4, 100
 
 # A comma between digits belongs to the number.
@@ -44,11 +44,11 @@ class Conditional(Struct, frozen=True):
     condition: str
     consequence: str
     remainder: str = ""
-    """What else is asked; blank if nothing is."""
+    """What else is asked, if anything."""
 
 
 def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
-    """The pieces of a text that opens with a condition; `hits` tells trigger phrases, as for `split`."""
+    """The pieces of a text that begins with a condition; `hits` finds trigger phrases, as for `split`."""
     whole, first_words = _without_leads(text.strip())
     if not match_phrase(first_words, LISTS.openers):
         return None
@@ -66,8 +66,7 @@ def read_condition(text: str, hits: Hits | None = None) -> Conditional | None:
 
 
 def _without_leads(text: str) -> tuple[str, list[str]]:
-    """A text without what may stand before its opener ("hey, if …"; "should" behind such words asks something), and its
-    first words."""
+    """The text from its opener on ("hey, if …"), and its first words. "Should" after such words is no opener."""
     found = list(islice(find_words(text[:WINDOW]), _LONGEST + _LEADS))
     words = [bare(word[0].rstrip(",，")) for word in found]
     at = 0
@@ -79,7 +78,7 @@ def _without_leads(text: str) -> tuple[str, list[str]]:
 
 
 def _ends(window: str) -> Iterator[tuple[int, int]]:
-    """Where the condition may end and the rest begin, the best first: before a command, behind a list, at a comma."""
+    """Where the condition may end and the rest begin, best first: before a command, after a list, at a comma."""
     commas = [(found.start(), found.end()) for found in islice(_commas(window), MOST_ITEMS)]
     stop = min(filter(None, sentence_starts(window)), default=len(window))
     at = _imperative(window, 0, min(commas[0][0] if commas else stop, stop))
@@ -93,43 +92,43 @@ def _ends(window: str) -> Iterator[tuple[int, int]]:
 
 
 def _behind_list(window: str, commas: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    """Where the last item of a list begins that the first comma stands in, and where the stretch with it ends.
+    """If the first comma is inside a list: where its last item begins, and where the stretch with that item ends.
 
-    "If Anna, Ben and Carl are home, …": what stands between the commas names something, and asks or says nothing.
+    "If Anna, Ben and Carl are home, …": between the commas of a list there are only names or noun phrases.
     """
     bounds = [*(start for start, _ in commas), len(window)]
     for (_, start), end in zip(commas, bounds[1:], strict=True):
-        words = list(find_words(window, start, end))
-        said = [bare(word[0]) for word in words]
-        at = next((i for i, word in enumerate(said) if word in LISTS.listing), None)
-        if at is not None and at + 1 == len(said):
+        found = list(find_words(window, start, end))
+        words = [bare(word[0]) for word in found]
+        at = next((i for i, word in enumerate(words) if word in LISTS.listing), None)
+        if at is not None and at + 1 == len(words):
             return None
-        item = said[:at]
-        names = len(item) == 1 and words[0][0].istitle()
+        item = words[:at]
+        is_name = len(item) == 1 and found[0][0].istitle()
         # "…, and any news" is no list, but "Ann, Ben, and Carl" is.
         blank = not item and (at is None or start == commas[0][1])
-        if blank or len(item) > MOST_WORDS or not (names or judge(item) is Mood.FRAGMENT):
+        if blank or len(item) > MOST_WORDS or not (is_name or judge(item) is Mood.FRAGMENT):
             return None
         if at is not None:
-            after = said[at + 1 :]
-            # "…, tea and coffee" is what follows, unless something else does.
-            asks = judge(after[:3]) in (Mood.QUESTION, Mood.COMMAND) and not _is_verb(after)
-            return None if asks else (words[at].end(), end)
+            after = words[at + 1 :]
+            # A command after the conjunction ("…, Ben and call me") is no item, unless a verb follows it.
+            asks = judge(after[:3]) in (Mood.QUESTION, Mood.COMMAND) and not _has_verb(after[1:])
+            return None if asks else (found[at].end(), end)
     return None
 
 
-def _is_verb(words: Sequence[str]) -> bool:
-    return any(word in CLAUSES.auxiliaries or word in LISTS.verbs for word in words[1:])
+def _has_verb(words: Sequence[str]) -> bool:
+    return any(word in CLAUSES.auxiliaries or word in LISTS.verbs for word in words)
 
 
 def _imperative(window: str, begin: int, end: int) -> int | None:
-    """Where a command begins that no comma parts from the condition: "if any lights are on turn them off"."""
+    """Where a command begins without a comma before it: "if any lights are on turn them off"."""
     found = list(islice(find_words(window, begin, end), MOST_SEARCHED))
     words = [bare(word[0]) for word in found]
     stated = False
     for at in range(1, len(words) - 1):
         word, before, after = words[at], words[at - 1], words[at + 1]
-        # Someone has to do or be something first; "it rains" has no other sign of a verb.
+        # The condition needs a verb first; "it rains" shows no other sign of one.
         stated = (
             stated
             # "It's", "the dryer's done".
@@ -141,7 +140,7 @@ def _imperative(window: str, begin: int, end: int) -> int | None:
             or (at > 2 and words[at - 2] in ("it", "there"))
         )
         commands = word in CLAUSES.commands and after != "to"
-        # "Plugged in show me …": nobody but the one who is asked can show me anything.
+        # "Plugged in show me …": "show me" is always a command.
         for_me = commands and after in ("me", "us") and before not in CLAUSES.auxiliaries
         held_back = before in LISTS.before_verbs or before in CLAUSES.auxiliaries or before in CLAUSES.subjects
         if not stated or (held_back and not for_me):
@@ -152,7 +151,7 @@ def _imperative(window: str, begin: int, end: int) -> int | None:
 
 
 def _is_unreal(window: str) -> bool:
-    """Whether the condition is one that is not the case: "if Napoleon had won, who would …"."""
+    """Whether the condition is counterfactual: "if Napoleon had won, who would …"."""
     words = [bare(word[0]) for word in islice(find_words(window), MOST_SEARCHED)]
     would = next((i for i, word in enumerate(words) if word in LISTS.would and words[i + 1 : i + 2] != ["you"]), 0)
     before = words[:would]
@@ -163,7 +162,7 @@ def _is_unreal(window: str) -> bool:
 
 
 def _condition(front: str, text: str) -> str:
-    """What stands between the opener and the comma; blank if that is no condition."""
+    """The text between the opener and the comma; blank if that is no condition."""
     found = list(islice(find_words(front), _LONGEST + 1))
     words = [bare(word[0]) for word in found]
     length = match_phrase(words, LISTS.openers)
@@ -172,11 +171,11 @@ def _condition(front: str, text: str) -> str:
     # "Should I bring a coat" is the question itself.
     if words[0] == "should" and words[1].partition("'")[0] in LISTS.askers:
         return ""
-    # "Si" alone may be silicon, a name or the system of units.
+    # "Si" alone may be silicon, a name or the SI units.
     if words[0] == "si" and LISTS.beside_si.isdisjoint(bare(word[0]) for word in find_words(text)):
         return ""
     condition = front[found[length - 1].end() :].strip(MARKS)
     if not _word(condition) or " ".join(fold(condition).text.split()) in LISTS.courtesies:
         return ""
-    # "If it rains? Well, …": the comma is another sentence's.
+    # "If it rains? Well, …": the comma belongs to another sentence.
     return "" if any(start < len(front) for start in sentence_starts(front)) else condition

@@ -1,4 +1,4 @@
-"""Numbers of things, as people write them."""
+"""Counts of things, as people write them."""
 
 from __future__ import annotations
 

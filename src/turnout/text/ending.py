@@ -1,7 +1,7 @@
-"""Whether a stop ends its sentence: what stands before it says what must follow.
+"""Decides whether a stop ends its sentence: the word before it determines what must follow.
 
-A pure function of a bounded window: some two dozen characters before the stop, the gap behind it, and the first word
-after that. While that word is not all there, the answer may be that it cannot be told yet.
+A pure function of a bounded window: some two dozen characters before the stop, the gap after it, and the next word. As
+long as that word is incomplete, the answer may be that it cannot be decided yet.
 """
 
 import re
@@ -12,9 +12,9 @@ from .words import Words
 
 # What must follow a stop for it to end the sentence:
 #   nothing  after an ordinary word: "It fell."
-#   capital  after an abbreviation that often comes last, an ellipsis, a variable: "5 p.m. Then", not "5 p.m. today"
-#   starter  after one that seldom does, an acronym, an initial: "the U.S. The law", not "the U.S. Congress"
-#   break    after one that never does: "Dr. No" runs on, short of a new paragraph
+#   capital  after an abbreviation that is often last, an ellipsis, a variable: "5 p.m. Then", not "5 p.m. today"
+#   starter  after one that is seldom last, an acronym, an initial: "the U.S. The law", not "the U.S. Congress"
+#   break    after one that is never last: "Dr. No" continues, unless a new paragraph begins
 Needs = Literal["nothing", "capital", "starter", "break"]
 
 
@@ -23,7 +23,7 @@ LISTS: Final = Words("sentence", "en", "es")
 
 @cache
 def needs_of_words() -> dict[str, Needs]:
-    """What each abbreviation needs."""
+    """What must follow each abbreviation."""
     return {
         **dict.fromkeys(LISTS.often_last, "capital"),
         **dict.fromkeys(LISTS.seldom_last, "starter"),
@@ -35,7 +35,7 @@ _DOTS: Final = ".…"
 _STRONG: Final = "!?؟۔։።‼⁇⁈⁉‽"
 UNSPACED: Final = "。！？｡।॥။។"  # stops that end a sentence without white space after them
 STOPS: Final = _DOTS + _STRONG + UNSPACED
-# Emphasis and invisible marks close nothing: "**Dr.** Smith" must not read like a quoted "Dr."
+# Emphasis and invisible marks are not quotes: "**Dr.** Smith" must not read like a quoted "Dr."
 _HOLLOW: Final = "*_\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 CLOSERS: Final = _HOLLOW + SUPERSCRIPTS + "\"'”’»›)]}」』）】》〉｣`"
@@ -43,7 +43,7 @@ OPENERS: Final = _HOLLOW + "\"'“‘«‹„‚([{「『（【《〈｢`¿¡<"
 UNSPACED_SET: Final = frozenset(UNSPACED)
 _CERTAIN_SET: Final = frozenset(_STRONG + UNSPACED)
 
-# Characters before a stop that are looked at.
+# How many characters before a stop are read.
 BACK: Final = 24
 EMOTICON: Final = r"[:;=][-'^]?[)(DPp/|*]"
 _EMOTICON_SO_FAR: Final = re.compile(rf"[:;=][-'^]?|{EMOTICON}")
@@ -53,7 +53,7 @@ _ACRONYM: Final = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 
 
 def is_end(pause: re.Match[str], settled: bool) -> bool | None:
-    """Whether this stop ends a sentence; None while what follows it is not `settled` and too short to tell."""
+    """Whether this stop ends a sentence; None if what follows is too short to tell and not yet `settled`."""
     run, gap, head = pause.group(0, 2, 3)
     if not gap:
         if not settled and (not head or head[0] == "["):
@@ -65,13 +65,13 @@ def is_end(pause: re.Match[str], settled: bool) -> bool | None:
     needs = _needed_after(run.partition(" ")[0], pause.string, pause.start())
     if needs == "break":
         return False
-    # A line that ends here is as good as a beginning: whoever listens need not wait for the next one.
+    # A line end settles it at once, so that a stream need not wait for the next line.
     if needs == "nothing" and run[-1] in STOPS and "\n" in gap:
         return True
     if not head:
         return True if settled else None
     if (head[0] == "." and run[0] == ".") or (not settled and _EMOTICON_SO_FAR.fullmatch(head)):
-        return False if head[0] == "." else None  # ". . ." goes on, and ":)" is the sentence's
+        return False if head[0] == "." else None  # ". . ." continues, and ":)" belongs to the sentence
     if needs == "nothing" and run[-1] in STOPS:
         return not (head[0].islower() and run == "!" and _last_word(pause) in LISTS.exclaiming)
     lead = head.lstrip(OPENERS)
@@ -82,7 +82,7 @@ def is_end(pause: re.Match[str], settled: bool) -> bool | None:
     if needs == "capital":
         if lead[0].islower() or not lead[0].isalpha():
             return False
-        # "well . . . I mean": it has no other capital to begin with.
+        # "well . . . I mean": this "I" is no sign of a beginning.
         is_apart = run == "." and pause.string[pause.start() - 1 : pause.start()].isspace()
         if is_apart and lead[0] == "I" and lead[1:2] in ("", "'", "’"):
             return None if len(lead) == 1 and not settled else False
@@ -98,7 +98,7 @@ def is_end(pause: re.Match[str], settled: bool) -> bool | None:
 
 
 def _begins(head: str, run: str, needs: Needs) -> bool:
-    """Whether a word behind a stop begins a sentence although no space is between them."""
+    """Whether a word directly after a stop, without a space, begins a sentence."""
     if run != ".":
         return head[1:2].islower() or head[1:2] in ("'", "’")
     if needs != "nothing" or len(head) == 1:
@@ -118,7 +118,7 @@ def _needed_after(run: str, text: str, at: int) -> Needs:
     if not _CERTAIN_SET.isdisjoint(run):
         return "nothing"
     if run[0] == "…" or run[1] in _DOTS:
-        # "[...]" stands for words that were left out.
+        # "[...]" marks omitted words.
         return "break" if at and text[at - 1] == "[" and "]" in run else "capital"
     needs = _needed_after_word(text, at)
     quoted = run[1:].strip(_HOLLOW) != ""
@@ -133,7 +133,7 @@ def _needed_after_word(text: str, at: int) -> Needs:
         return known
     if not token.isalnum():
         if not token or token[-1].isspace():
-            # A stop apart from its word ends what an ellipsis apart from it may not.
+            # A stop separated from its word ends the sentence; a separated ellipsis may not.
             return "capital" if text[low:at].rstrip()[-1:] in ("", *_DOTS) else "nothing"
         last = _LAST_WORD.search(token)
         if last is None:

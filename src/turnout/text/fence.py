@@ -1,4 +1,4 @@
-"""Text that a model reads as data: it stands between two fences that cannot be guessed, and holds nothing like one."""
+"""Fences around text that a model must read as data. They cannot be guessed, and the text has nothing like them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def make_fence() -> str:
 
 
 def unfence(text: str) -> str:
-    """The text without anything that a model could take for a fence, guessed or not."""
+    """The text without anything that a model could take for a fence."""
     return _FENCE.sub("====", text)
 
 
 def outside(text: str) -> str:
-    """What stands after the last fence: what is asked of the texts between them. The whole text, if there is none."""
+    """The question after the last fence; the whole text if there is no fence."""
     return _LINE.split(text)[-1].strip().removeprefix("Question:").strip() or text

@@ -1,8 +1,8 @@
-"""One way to read a file that others wrote, and one to write what others read; every way to fail is an OSError.
+"""Reads untrusted files safely and writes files atomically; every failure is an OSError.
 
-Opening a pipe waits for a writer that may never come, a device such as /dev/zero has no end, a name may hold a NUL.
-Code that reads a file in this way has one kind of error to expect, whose `strerror` is a few words for people. A reader
-of a file that is written in this way sees all of it or none; after a power cut, too.
+Opening a pipe may block forever, a device such as /dev/zero has no end, a name may contain a NUL. Here each of these is
+an OSError whose `strerror` is a few words for people. A file that is written here is either complete or absent, even
+after a power cut.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ DEVNULL = Path(os.devnull)
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most `most` bytes. `/dev/null` is an empty file, as everybody uses it."""
+    """The content of a regular file of at most `most` bytes. `/dev/null` counts as an empty file."""
     try:
         with open(path, "rb", opener=_open) as file:
             known = os.fstat(file.fileno())
             if not stat.S_ISREG(known.st_mode) and path != DEVNULL:
                 raise OSError(errno.EINVAL, "Not a regular file")
-            # No more memory than there is file: asked for the most there may be, a reader sets that aside first.
+            # Not `read(most)`, which would allocate that much memory first.
             content = file.read(known.st_size + 1) if known.st_size <= most else b""
     except ValueError as error:  # a name with a NUL in it
         raise OSError(errno.EINVAL, str(error)) from None
@@ -37,7 +37,7 @@ def _open(path: str, flags: int) -> int:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file aside and put it in its place; it is on the disk when this returns."""
+    """Write a temporary file and rename it; when this returns, the content is on disk."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.part")
     try:
         with aside.open("xb") as file:
@@ -51,7 +51,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A name in a folder is on the disk when the folder is."""
+    """Flush a folder, so that new names in it are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,13 +1,13 @@
-"""One normaliser in front of every rule and signal.
+"""The normaliser used before every rule and signal.
 
-Two spellings a reader cannot tell apart fold to the same text: invisible characters are dropped; compatibility forms,
-quotes, dashes, kinds of space and case are unified; a Latin word with look-alike letters of other scripts becomes
-Latin. Newlines stay, because several patterns mean "on one line"; so do runs of spaces, which patterns read as one.
+Spellings that a reader cannot tell apart fold to the same text: invisible characters are dropped; compatibility forms,
+quotes, dashes, spaces and case are unified; in a Latin word, look-alike letters of other scripts become Latin. Newlines
+are kept, because some patterns match within a line; so are runs of spaces, which patterns treat as one.
 
-Three speeds, one result. ASCII is one pass over bytes. In other text most characters are their own folded spelling;
-when only a few kinds are not (a curly quote, a capital, an emoji's selector) each of those is replaced, which is
-exact as long as none depends on its neighbours. What does takes the thorough way, in a window: Unicode normalisation
-is linear once long runs of combining marks are capped, but slow.
+There are three paths with the same result. ASCII takes one pass over bytes. Other text usually has only a few kinds of
+characters that change (a curly quote, a capital, an emoji's selector); each of those is replaced, which is exact if
+none depends on its neighbours. Everything else takes the thorough path, in a window: Unicode normalisation is linear
+once long runs of combining marks are capped, but slow.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 import re2
 from msgspec import Struct
 
-# Unicode's stream-safe text format allows 30 combining marks in a row; without a cap NFKC is quadratic in such a run
+# Unicode's stream-safe text format allows 30 combining marks in a row; without a cap, NFKC is quadratic in such a run
 # (156 KiB of them took 5-10 s).
 MAX_MARKS = 30
-# Above this many different characters to replace, going through the text once for each is slower than the thorough way.
+# With more kinds of characters to replace than this, one pass for each is slower than the thorough path.
 FEW = 32
-# Text with more different characters than this is no prose in any script; the thorough way bounds what it costs.
+# Text with more different characters than this is not prose in any script; the thorough path bounds its cost.
 MANY = 4096
-# A character that unfolds into more than this could make a long text many times longer; the thorough way has a window.
+# A character that expands into more than this could make a long text many times longer; the thorough path has a window.
 UNFOLDED = 4
-# What the thorough way reads of a long text, and what of its result: some characters unfold into eighteen.
+# Characters of a long text that the thorough path reads; less if some expand into more than `UNFOLDED`.
 WINDOW = 65_536
 
 ASCII = bytes(range(0x80))
@@ -39,17 +39,17 @@ CODEC = ("utf-8", "surrogatepass")
 class FoldedText(Struct, frozen=True, gc=False):
     text: str
     units: int
-    """UTF-16 length of the original, invisible characters not counted."""
+    """UTF-16 length of the original, without invisible characters."""
     windowed: bool = False
     """Only the beginning and the end were read."""
 
 
-# The ASCII part of folding as one pass over bytes, UTF-8 included: lower case, line ends and tabs unified, no controls.
+# The ASCII part of folding, as one pass over UTF-8 bytes: lower case, line ends and tabs unified, controls dropped.
 ASCII_FOLDING = (
     bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\t\v\f\r", b"abcdefghijklmnopqrstuvwxyz \n\n\n"),
     bytes((*range(0x09), *range(0x0E, 0x20), 0x7F)),
 )
-# UTF-8 begins a character beyond the 16-bit plane, two units of UTF-16, with one of these five bytes.
+# A character beyond the 16-bit plane, two units of UTF-16, begins with one of these five bytes in UTF-8.
 _ASTRAL_LEAD = b"\xf0"
 _ASTRAL = bytes.maketrans(b"\xf1\xf2\xf3\xf4", _ASTRAL_LEAD * 4)
 
@@ -70,14 +70,14 @@ _UNIFY = str.maketrans(
 _needs_unifying = re.compile(f"[{''.join(map(chr, _UNIFY))}]").search
 _other_space = re.compile(r"[^\S\n ]")
 
-# Letters of other scripts that pass for Latin ones, after case folding: Cyrillic, Greek, Armenian and two Latin
-# letters that are not ASCII. The pairs are Unicode's confusables that a reader does not notice in running text.
+# Letters that look like ASCII letters, after case folding: Cyrillic, Greek, Armenian and two Latin ones. The pairs are
+# those of Unicode's confusables that a reader does not notice in running text.
 _FOREIGN = "аеорсухіјѕԁһԛԝвмнткαεορυχινκτɡıհոսօց"
 _LATIN = "aeopcyxijsdhqwbmhtkaeopuxivktgihnuog"
 _LOOKALIKE = str.maketrans(_FOREIGN, _LATIN)
 _WORD = r"[\w\u0300-\u036f]"
 _BESIDE = r"[\p{Latin}0-9_\x{300}-\x{36f}]"
-# A word's digits and combining marks belong to it: `k8\u0455`, or a mark after each letter, would hide it otherwise.
+# Digits and combining marks are part of a word; otherwise `k8\u0455`, or a mark after each letter, would hide it.
 _mixed_word = re.compile(rf"(?<!{_WORD})(?={_WORD}*[a-z])(?={_WORD}*[{_FOREIGN}]){_WORD}+")
 
 
@@ -90,7 +90,7 @@ def fold(text: str) -> FoldedText:
     seen = raw.translate(*ASCII_FOLDING)
     others = other_characters(seen)
     if any("\ud800" <= character <= "\udfff" for character in others):
-        # Halves of a pair are joined, lone ones replaced: no pattern asks for them, and everything after is UTF-8.
+        # Join surrogate pairs and replace lone surrogates: the code below needs valid UTF-8.
         return fold(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
     changes = _changes(others)
     if changes is None:
@@ -110,19 +110,17 @@ def without_invisible(text: str) -> str:
 
 
 def other_characters(encoded: bytes) -> set[str]:
-    """The different characters of a UTF-8 text that are not ASCII."""
+    """The set of non-ASCII characters of a UTF-8 text."""
     others = encoded.translate(None, ASCII).decode(*CODEC)
-    if len(others) <= WINDOW:
-        return set(others)
-    # Piece by piece, so that others get their turn: thousands of different ones take a tenth of a microsecond each.
-    found: set[str] = set()
-    for at in range(0, len(others), WINDOW):
+    found = set(others[:WINDOW])
+    # Piece by piece, so that no single call holds the interpreter for long.
+    for at in range(WINDOW, len(others), WINDOW):
         found.update(others[at : at + WINDOW])
     return found
 
 
 def _changes(characters: set[str]) -> list[tuple[str, str]] | None:
-    """The characters that fold to something else, with that; None if they are too many or one depends on others."""
+    """The characters that change, each with its folded form; None if there are too many or one depends on others."""
     if len(characters) > MANY:
         return None
     changes: list[tuple[str, str]] = []
@@ -137,7 +135,7 @@ def _changes(characters: set[str]) -> list[tuple[str, str]] | None:
 
 @functools.lru_cache(maxsize=16_384)
 def _spell(character: str) -> str | None:
-    """How one character folds whatever stands beside it; None if that matters, or if it unfolds into many."""
+    """A character's folded form; None if it depends on its neighbours, or expands too much."""
     if _invisible.match(character):
         return ""
     spelling = _normalise(character)
@@ -147,16 +145,16 @@ def _spell(character: str) -> str | None:
 
 
 def _is_joining(character: str) -> bool:
-    """Whether normalising may join a character to the one before: marks, and the vowels and finals of Hangul."""
+    """Whether normalisation may join a character to the one before it: marks, and the vowels and finals of Hangul."""
     category = unicodedata.category(character)
     return category.startswith("M") or "\u1160" <= character <= "\u11ff" or "\ud7b0" <= character <= "\ud7fb"
 
 
 def _fold_thoroughly(text: str, others: set[str]) -> FoldedText:
-    # Piece by piece: a pattern with so many ranges is slow, and in one go no other request would get a turn.
+    # Piece by piece, because the pattern is slow and one call would block all other requests.
     text = "".join(_invisible.sub("", text[at : at + WINDOW]) for at in range(0, len(text), WINDOW))
-    units = len(text.encode("utf-16-le", "surrogatepass")) // 2
-    # The longer a character's folded form, the less of the text is read: what is worked on stays as long.
+    units = utf16_units(text)
+    # The more a character can expand, the less of the text is read, so that the result stays bounded.
     longest = 18 if len(others) > MANY else max((len(_normalise(character)) for character in others), default=1)
     half = WINDOW // 2 * UNFOLDED // max(longest, UNFOLDED)
     windowed = len(text) > 2 * half
@@ -169,10 +167,10 @@ def _fold_thoroughly(text: str, others: set[str]) -> FoldedText:
 
 
 def _to_latin(encoded: bytes) -> str:
-    """The text, words that mix Latin letters with look-alikes made Latin."""
+    """The text with look-alike letters replaced in words that also have Latin letters."""
     text = encoded.decode(*CODEC)
     if _matches(rf"{_BESIDE}[{_FOREIGN}]|[{_FOREIGN}]{_BESIDE}", encoded):
-        # Normalised once more: a mark after a look-alike composes with the Latin letter that took its place.
+        # Normalised again: a mark after a look-alike composes with the Latin letter that replaces it.
         text = _nfkc(_mixed_word.sub(lambda word: word[0].translate(_LOOKALIKE), text))
     return text
 
@@ -183,16 +181,16 @@ def _matches(pattern: str, encoded: bytes) -> bool:
 
 @functools.cache
 def _set(pattern: str) -> Any:
-    """RE2 says whether a pattern occurs twenty times faster than `re`; a set of one does so without a match object."""
-    found = re2.Set.SearchSet()
-    found.Add(pattern)
-    found.Compile()
-    return found
+    """A set of one RE2 pattern: twenty times faster than `re`, and it makes no match object."""
+    matcher = re2.Set.SearchSet()
+    matcher.Add(pattern)
+    matcher.Compile()
+    return matcher
 
 
 def _normalise(text: str) -> str:
-    # Quotes first: NFKC would turn an acute accent used as an apostrophe into a space and a combining mark. Again
-    # afterwards: some compatibility forms are quotes or dashes inside.
+    # Quotes first, because NFKC would turn an acute accent used as an apostrophe into a space and a combining mark; and
+    # again, because some compatibility forms contain quotes or dashes.
     text = _nfkc(_unify(_nfkc(_unify(text))).casefold())
     return _other_space.sub(" ", text)
 
@@ -207,14 +205,18 @@ def _unify(text: str) -> str:
 
 @functools.cache
 def _long_run_of_marks() -> re.Pattern[str]:
-    """Matches more combining marks in a row than are ever written. Built when first needed: that takes a while."""
-    # The marks of the higher planes end before the emoji.
+    """Matches more than `MAX_MARKS` combining marks in a row. Built on first use, because that takes a while."""
+    # The marks of the higher planes come before the emoji.
     marks = [chr(code) for code in (*range(0x300, 0xD800), *range(0xFB00, 0x1F000)) if unicodedata.combining(chr(code))]
     one = f"[{''.join(marks)}]"
     return re.compile(f"({one}{{{MAX_MARKS}}}){one}+")
 
 
 def fold_javascript(text: str) -> FoldedText:
-    """Lower case and nothing else, lengths as JavaScript counts them: for profiles that reproduce such a scorer."""
-    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return FoldedText(text.lower(), units)
+    """Lower case only, with lengths as in JavaScript: for profiles that reproduce a JavaScript scorer."""
+    return FoldedText(text.lower(), len(text) if text.isascii() else utf16_units(text))
+
+
+def utf16_units(text: str) -> int:
+    """The length of a text as JavaScript counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

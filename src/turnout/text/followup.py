@@ -1,13 +1,13 @@
-"""Does a question lean on what was said just before? A line through a few dozen measures, learnt from examples.
+"""Does a question depend on the turns before it? A linear classifier over a few dozen features.
 
-The rules of `reference` find words that point. Most follow-ups have none: "any pets allowed?", "is the battery any
-good?". What gives them away is that they are short, name little that is new, take a thing for granted or compare it
-with nothing; what acquits a question is that it names its subject itself. No single sign is enough, so each has a
-weight, fitted on conversations that were written for it (`seeds/conversations`) and on questions of the seed sets,
-which stand alone. `followup.toml` holds the words of each language and the weights; no weight is set by hand.
+The rules of `reference` find words that point back. Most follow-ups have none: "any pets allowed?", "is the battery any
+good?". They are short, name little that is new, take a thing for granted or compare without saying with what; a
+question that names its own subject stands alone. No single feature is enough, so each has a weight, fitted on
+conversations written for this purpose (`seeds/conversations`) and on questions of the seed sets, which stand alone.
+`followup.toml` has the words of each language and the weights; no weight is set by hand.
 
-Invariant: a function of the text and the turns before it, in time linear in what is read of them, and that is bounded.
-A text in a language without a table leans on nothing.
+Invariant: the answer is a function of the text and the turns before it; both are read up to a limit, in linear time. A
+text in a language without a table depends on nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Final, NamedTuple
 from .fold import fold
 from .words import Words, match_phrase, read_table
 
-# What is read of a text. A follow-up is short: the longest of 700 that were written has 60 characters.
+# Characters read of a text. The longest of 700 follow-ups written as examples has 60.
 WINDOW: Final = 400
-# Turns that are looked at, the last ones, and what is read of each: a question seldom leans on more than two answers.
+# How many of the last turns are read, and how much of each: a question seldom refers to more than two answers.
 TURNS: Final = 4
 TURN_WINDOW: Final = 1_000
-# Words are the same if they begin alike: painting, painted. Five letters tell most stems apart.
+# Words with the same first letters count as the same: painting, painted. Five letters tell most stems apart.
 STEM: Final = 5
-# So many words, or twice as many characters of Chinese and Japanese, are a short question.
+# Most words of a short question; twice as many characters in Chinese and Japanese.
 SHORT: Final = 7
-# Logarithms and counts of words are measured up to these.
+# The thresholds of the features about lengths and numbers of names.
 LENGTHS: Final = (2, 4, 6, 8, 11)
 COUNTS: Final = (0, 1, 2, 3)
 
@@ -59,8 +59,8 @@ def _weights() -> dict[str, float]:
 
 
 def leans(text: str, history: Sequence[str], *, past: bool = False) -> bool:
-    """Whether a text in which no word points is only understood after these turns. `past`: it asks about a past without
-    naming whose."""
+    """Whether a text in which no word points back needs these turns. `past`: it asks about a past event without naming
+    its subject."""
     measured = measure(text, history, past=past) if history else {}
     weights = _weights()
     return bool(measured) and sum(weights.get(name, 0.0) * value for name, value in measured.items()) >= 0.0
@@ -68,7 +68,7 @@ def leans(text: str, history: Sequence[str], *, past: bool = False) -> bool:
 
 class _Text(NamedTuple):
     flat: str
-    """Folded, without what stands around it."""
+    """The folded text without punctuation around it."""
     words: list[str]
     code: str
     """The language."""
@@ -79,8 +79,8 @@ class _Text(NamedTuple):
 
 
 def read_text(text: str) -> _Text | None:
-    """The words of a text and its language; None if it has none that can be read."""
-    # Characters that cannot be seen are folded away, and take no room from those that can.
+    """The words of a text and its language; None if it has no words, another script or only arithmetic."""
+    # Cut twice, so that invisible characters, which folding drops, take no room from visible ones.
     flat = fold(text[: 4 * WINDOW]).text[:WINDOW].strip(_EDGES)
     words = _words(flat)
     if not words or _other_script(flat) or _is_sum(flat):
@@ -93,7 +93,7 @@ def read_text(text: str) -> _Text | None:
 
 
 def _is_sum(flat: str) -> bool:
-    """Whether there are numbers and operators alone: nothing that was said before changes what they come to."""
+    """Whether the text is only numbers and operators, whose result depends on no earlier turn."""
     return _SUM.issuperset(flat) and not _OPERATORS.isdisjoint(flat)
 
 
@@ -102,17 +102,17 @@ def _vote(table: Words, text: str, words: list[str]) -> int:
 
 
 def measure(text: str, history: Sequence[str], *, past: bool = False) -> dict[str, float]:
-    """Every measure by its name; nothing for a text that cannot be read."""
+    """The features by name; empty for a text that cannot be read."""
     read = read_text(text)
     return dict(_measure(read, text, history, past=past)) if read is not None else {}
 
 
 def _measure(read: _Text, text: str, history: Sequence[str], *, past: bool) -> Iterator[tuple[str, float]]:
     table = _tables[read.code]
-    said = fold(" ".join(turn[:TURN_WINDOW] for turn in history[-TURNS:])).text
-    known = {word[:STEM] for word in _words(said)}
+    earlier = fold(" ".join(turn[:TURN_WINDOW] for turn in history[-TURNS:])).text
+    known = {word[:STEM] for word in _words(earlier)}
     named = _names(read, table)
-    old = {name for name in named if (name in said if read.unspaced else name in known)}
+    old = {name for name in named if (name in earlier if read.unspaced else name in known)}
     new = len(named) - len(old)
     length = len(read.words) / 2 if read.unspaced else len(read.words)
     signs = _signs(read, table)
@@ -143,8 +143,8 @@ def _measure(read: _Text, text: str, history: Sequence[str], *, past: bool) -> I
     seen = text[:WINDOW] if text.isprintable() else "".join(filter(str.isprintable, text[: 4 * WINDOW]))[:WINDOW]
     # In German every noun has a capital.
     capitals = [] if read.code == "de" else [fold(name).text[:STEM] for name in _capitals(seen)]
-    yield "new name", float(any(name not in said for name in capitals))
-    yield "old name", float(any(name in said for name in capitals))
+    yield "new name", float(any(name not in earlier for name in capitals))
+    yield "old name", float(any(name in earlier for name in capitals))
     yield "digits", float(any(character.isdigit() for character in read.flat))
     yield "question mark", float("?" in text or "？" in text)
     yield "brings", float(not _BRINGING.isdisjoint(text[: 4 * WINDOW]))
@@ -189,7 +189,7 @@ def _is_pronoun(words: list[str], at: int, table: Words) -> bool:
 
 
 def find_names(text: str) -> set[str]:
-    """What a text names, by stems; runs of characters where words are not parted."""
+    """The stems of the words that name something; for Chinese and Japanese, runs of characters."""
     read = read_text(text)
     return _names(read, _tables[read.code]) if read is not None else set()
 
@@ -210,7 +210,7 @@ def _definite(read: _Text, table: Words) -> list[str]:
 
 
 def _has_ordinal(read: _Text, table: Words, known: set[str]) -> bool:
-    """Whether one of those before is meant: "the second one"; not: the first helicopter."""
+    """Whether an ordinal refers to something mentioned before: "the second one"; not "the first helicopter"."""
     if read.unspaced:
         return _has(read, table.ordinal)
     words = [*read.words, ""]

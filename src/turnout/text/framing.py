@@ -1,7 +1,7 @@
-"""Discourse framing: phrases that say a topic is talked about, and nothing about the topic.
+"""Discourse framing: phrases such as "let's talk about", which say nothing about the topic itself.
 
-Invariant: one list, one pattern; what `is_framed` finds is what `strip_framing` takes out. Phrases are whole words, in
-any case and typography; time is linear in the text.
+Invariant: `is_framed` finds exactly what `strip_framing` removes. Phrases match whole words in any case and typography;
+time is linear in the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _before_mark: Final = re.compile(r" (?=[,.;:?!])")
 
 
 def phrases() -> tuple[str, ...]:
-    """The list in order: a phrase that begins with another stands before it."""
+    """The phrases in order: one that begins with another comes before it."""
     return tuple(read_table("framing", "en")["phrases"])
 
 
@@ -32,12 +32,11 @@ def is_framed(text: str) -> bool:
 
 
 def strip_framing(text: str) -> str:
-    """The text without the phrases, for use as search terms; blank if there was nothing else."""
+    """The text without the phrases, as search terms; blank if there was nothing else."""
     rest, found = _phrase().subn(" ", text)
     if not found:
-        folded = fold(text).text
-        # Look-alike letters and invisible characters: a search does not mind folded terms, it does mind the phrase.
-        rest, found = _phrase().subn(" ", folded)
+        # The phrase may be written with look-alike or invisible characters. Folded text is good enough for a search.
+        rest, found = _phrase().subn(" ", fold(text).text)
         if not found:
             return text
     return _before_mark.sub("", " ".join(rest.split())).strip(" ,;:")

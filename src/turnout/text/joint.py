@@ -1,8 +1,8 @@
-"""What joins: conjunctions and commas, and the clauses that lie between them.
+"""Conjunctions and commas, and the clauses between them.
 
-A clause is a stretch without conjunction, comma or sentence end, or several such that no cut may part: names ("Phoenix
-and Kingman"), fixed pairs, a noun with what is joined to it. Invariant: clauses are in order and do not overlap, and
-only conjunctions, commas and mere punctuation lie between them.
+A clause is a stretch without conjunction, comma or sentence end, or several that must not be separated: names ("Phoenix
+and Kingman"), fixed pairs, joined nouns. Invariant: clauses are in order and do not overlap, and only conjunctions,
+commas and punctuation are between them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Hits = Callable[[str], bool]
 
 JOINING: Final = Words("split", "en", "es")
 _ENGLISH: Final = Words("split", "en")
-# "And" in the languages we know: as little as can join two questions.
+# "And" in each language, the plainest conjunction.
 PLAIN: Final = (frozenset({"and"}), frozenset({"y"}))
 
 
@@ -39,12 +39,12 @@ class Clause:
         self.mood = judge(self.words)
         leaning = leans(self.words)
         self.stands = self.mood.asks and (not leaning or _is_colloquial(self.words))
-        # A trigger phrase can be understood alone, but "let me know if it is down" hangs on what came before.
+        # A trigger phrase can be understood alone, but "let me know if it is down" needs what came before.
         self.asks = self.stands or (hit and not (leaning and self.mood is Mood.COMMAND))
 
     @property
     def yields(self) -> bool:
-        """It wants what comes of the clause before: "… and provide key insights"."""
+        """Whether it asks for a result of the clause before: "… and provide key insights"."""
         if begins_with(self.words, JOINING.giving):
             return not JOINING.outcomes.isdisjoint(self.words)
         new = not {"me", "us", "some", "any"}.isdisjoint(self.words[:4]) and JOINING.outcomes.isdisjoint(self.words)
@@ -52,7 +52,7 @@ class Clause:
 
     @property
     def ends(self) -> bool:
-        """A sentence ends with it, and says so: who writes like that would begin another question with its own."""
+        """Whether a punctuation mark ends the sentence here; then another question would be a sentence of its own."""
         return self.tokens[-1].seen.rstrip("'\")]”’").endswith((".", "?", "!"))
 
     @property
@@ -78,7 +78,7 @@ def _is_colloquial(words: Sequence[str]) -> bool:
 
 @cache
 def signs() -> Matcher:
-    """What joins, and what compares."""
+    """Finds conjunctions, commas and comparisons."""
     conjunctions = "|".join(sorted(JOINING.conjunctions | {"y"})).replace(" ", r"\s+")
     return Matcher([Regex(rf",|\b(?:{conjunctions})\b"), Phrase(tuple(sorted(JOINING.comparing)))])
 
@@ -93,14 +93,14 @@ def read_clauses(text: str, hits: Hits | None) -> Iterator[Clause]:
 
     def clause() -> Clause:
         hit = hits is not None and hits(text[held[0].start : held[-1].end])
-        # A conjunction before everything joins nothing.
+        # A conjunction at the very beginning joins nothing.
         return Clause(held, frozenset(() if first else joint), opens=opens, hit=hit)
 
     at = 0
     while at < len(tokens):
         token = tokens[at]
         length = joins(words, at) if token.word in starts and at not in quoted else 0
-        # "Please also …": what leads up to a request is none.
+        # "Please also …": such words alone are no clause.
         leading = length and held and all(one.word in LISTS.please for one in held)
         if held and (length or token.opens) and not leading:
             yield clause()
@@ -117,16 +117,16 @@ def read_clauses(text: str, hits: Hits | None) -> Iterator[Clause]:
 
 @cache
 def joint_starts() -> frozenset[str]:
-    """The first words of what joins."""
+    """The first words of all conjunctions, and the comma."""
     return frozenset({",", "y"} | {phrase.split()[0] for phrase in JOINING.conjunctions})
 
 
 def joins(words: Sequence[str], at: int) -> int:
-    """How many words from here on are one conjunction or comma."""
+    """How many words from here on are a conjunction or comma."""
     if words[at] == ",":
         return 1
     if words[at] == "y":
-        # The letter stands in English lists: "x, y and z".
+        # In English it is a letter: "x, y and z".
         before = words[at - 1] if at else ""
         after = words[at + 1] if at + 1 < len(words) else ","
         return 0 if after == "," or after in _ENGLISH.conjunctions or before in _ENGLISH.conjunctions else 1
@@ -134,7 +134,7 @@ def joins(words: Sequence[str], at: int) -> int:
 
 
 def bind(clauses: Iterator[Clause]) -> list[Clause]:
-    """The clauses, with those made one that no cut may part."""
+    """The clauses; those that must not be separated are merged."""
     runs: list[list[Clause]] = []
     for clause in clauses:
         if runs and not clause.opens and clause.joint in PLAIN and _belong(runs[-1][0], runs[-1][-1], clause):
@@ -145,12 +145,12 @@ def bind(clauses: Iterator[Clause]) -> list[Clause]:
 
 
 def _belong(first: Clause, left: Clause, right: Clause) -> bool:
-    """Whether a clause goes with the one before, in a run that `first` begins."""
+    """Whether a clause belongs to the one before it, in a run that begins with `first`."""
     if f"{left.words[-1]}+{right.words[0]}" in JOINING.pairs or _are_names(left, right):
         return True
     if right.mood in (Mood.QUESTION, Mood.COMMAND) or begins_with(right.words, LISTS.wishers):
         return False
-    # A bare noun behind a comma goes with what "and" joins to it: "…, and Iran and Israel news".
+    # After a comma, a bare noun belongs to what "and" joins to it: "…, and Iran and Israel news".
     return bool(first.joint) and first.joint not in PLAIN and _is_noun(first) and _is_noun(left)
 
 
@@ -159,12 +159,12 @@ def _is_noun(clause: Clause) -> bool:
 
 
 def _are_names(left: Clause, right: Clause) -> bool:
-    """Whether a conjunction stands between names: "Phoenix and Kingman", "Mark and Will Smith"."""
+    """Whether a conjunction is between names: "Phoenix and Kingman", "Mark and Will Smith"."""
     before, after = left.tokens[-1], right.tokens[0]
     if not (_is_capital(before) and _is_capital(after)) or before.word in LISTS.hollow or after.word == "i":
         return False
     if before.seen.isupper() and after.seen.isupper():
-        # Capitals throughout are shouting.
+        # All capitals: not necessarily names.
         return False
     # "Find me" and "Is it" are no names, but Will Smith and Google are.
     following = right.tokens[1] if len(right.tokens) > 1 else None

@@ -1,7 +1,7 @@
-"""Which language a text is in: by its script, else by the function words in it.
+"""Guesses the language of a text: by its script, else by its function words.
 
-A cheap guess that knows when it does not know: a title of two names, or words that several languages share, is in no
-language here, and nobody is led astray by it. `stop.toml` has the words.
+The guess is cheap, and empty if it is not sure: for a title of two names, say, or for words that several languages
+share. `stop.toml` has the words.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import cache
 from .fold import fold
 from .words import Words, read_table
 
-# A language is plain from its first sentences.
+# The first sentences are enough.
 WINDOW = 1_000
-# One function word that no other language has is enough for a question of three words; half a word ahead of the next
-# language is what one shared by two makes no claim to.
+# One function word that no other language has suffices, as in a question of three words. A word counts in equal shares
+# for the languages that have it, so one that two languages share gives neither of them a lead.
 ENOUGH = 1.0
 AHEAD = 0.5
 
 WRITTEN = ("en", "es", "de", "fr", "it", "pt", "nl", "sv")
-"""The languages whose function words are known."""
+"""The languages with a list of function words."""
 ASKED = ("es", "de")
-"""Those of which it is known what questions are made with."""
+"""The languages with a list of question words."""
 
-# Where several languages share a script, the one most written in it, or a letter that only the other has.
+# If several languages share a script: the most common one, and letters that only another one has.
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
     ("zh", re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")),
@@ -44,23 +44,23 @@ _other = re.compile(r"[^\W\d_a-z\u00aa-\u024f]").findall
 
 
 def stop_words(lang: str) -> frozenset[str]:
-    """A language's function words; none where they are not known."""
+    """A language's function words; empty if there is no list."""
     return Words(lang, "stop").words if lang in WRITTEN else frozenset()
 
 
 def asking_words(lang: str) -> frozenset[str]:
-    """What its questions are made with and that says nothing of their matter; none where that is not known."""
+    """The words of its questions that say nothing about their subject; empty if there is no list."""
     return Words(lang, "stop").asking if lang in ASKED else frozenset()
 
 
 def guess(text: str) -> str:
-    """The code of the language, `en`; empty where it cannot be told."""
+    """The code of the language, such as `en`; empty if not sure."""
     seen = fold(text[:WINDOW]).text
-    # A name in Latin letters does not make a Japanese sentence Latin: its letters count as a quarter of a character.
+    # Latin letters count a quarter, so that a name in them does not outweigh a Japanese sentence.
     if len(other := _other(seen)) * 4 > len(_latin(seen)):
         return _by_script("".join(other))
     scores = dict.fromkeys(WRITTEN, 0.0)
-    # Each once: a list of places in Los Angeles is not Spanish.
+    # Each word once: a list of places in Los Angeles is not Spanish.
     for word in set(_words(seen)):
         of = _languages().get(word, ())
         for lang in of:
@@ -83,7 +83,7 @@ def _by_script(letters: str) -> str:
 
 @cache
 def _languages() -> dict[str, tuple[str, ...]]:
-    """Which languages have a word."""
+    """The languages that have each function word."""
     found: dict[str, tuple[str, ...]] = {}
     for lang in WRITTEN:
         for word in stop_words(lang):
@@ -93,5 +93,5 @@ def _languages() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _letters() -> dict[str, frozenset[str]]:
-    """Letters and signs that one of the languages has and the others do not."""
+    """Letters and signs that only one of the languages has."""
     return {lang: frozenset(read_table(lang, "stop").get("letters", "")) for lang in WRITTEN}

@@ -1,10 +1,10 @@
-"""Many phrases and patterns, one pass.
+"""Finds many phrases and patterns in one pass.
 
-Every layer of a profile puts what it looks for into one `Lexicon`; the profile is scanned once, by one RE2 set, in
-time linear in the text whatever the patterns are. RE2 knows word boundaries for ASCII only, so text with other
-letters is matched in a *wrapped* view in which each of them is written `ZéZ`: a capital is a word character, which
-makes the ASCII boundary come out right, and folded text has none of its own. Scripts written without spaces are left
-bare, so a phrase is found beside them.
+Every layer of a profile adds its patterns to one `Lexicon`, and each text is scanned once, by one RE2 set, in time
+linear in the text. RE2 knows word boundaries for ASCII only, so text with other letters is matched in a *wrapped* view,
+in which each of these letters is written `ZéZ`: a capital is a word character, so ASCII boundaries work, and folded
+text has no capitals of its own. Letters of scripts written without spaces are not wrapped, so phrases are found beside
+them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from turnout.core.query import Reading
 
 from .fold import CODEC, fold, other_characters
 
-# Letters after which no word boundary is expected: Thai to Khmer, Hangul, kana, Han and their extensions. Korean has
-# spaces but attaches particles to foreign words.
+# Letters next to which no word boundary is required: Thai to Khmer, Hangul, kana, Han and their extensions. Korean has
+# spaces, but attaches particles to foreign words.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
     "\u3038-\u303c\u3040-\u31ff\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc"
@@ -29,14 +29,14 @@ UNSPACED = (
 )
 _wrapped = re.compile(rf"[^\W\x00-\x7f{UNSPACED}]")
 WRAPPER = "Z"
-# Up to so many different letters a pass for each is quicker than one that looks at every character.
+# With up to this many different letters, one `replace` for each is faster than `translate`.
 RARE = 16
-# RE2's default budget, 8 MiB, is spent on compiled program and DFA states together; a scan that runs out of it fails.
+# RE2's default budget, 8 MiB, covers the compiled program and the DFA states; a scan that exceeds it fails.
 MEMORY_BYTES = 128 * 1024 * 1024
 
 
 class Phrase(Struct, frozen=True):
-    """Whole words: any of the forms, bounded like a word at each end that is a letter or digit."""
+    """Whole words: any of the forms, with a word boundary at each end that is a letter or digit."""
 
     forms: tuple[str, ...]
 
@@ -48,14 +48,14 @@ class Substring(Struct, frozen=True):
 
 
 class Ordered(Struct, frozen=True):
-    """One phrase and, later on the same line, another, with white space on both sides of the gap."""
+    """A phrase and, later on the same line, another one, with other text between them."""
 
     first: str
     then: str
 
 
 class Whole(Struct, frozen=True):
-    """The message is made of nothing but these phrases, punctuation and symbols (emoji are symbols)."""
+    """The message consists only of these phrases, punctuation and symbols (which include emoji)."""
 
     forms: tuple[str, ...]
 
@@ -70,9 +70,9 @@ Pattern = Phrase | Substring | Ordered | Whole | Regex
 
 
 class Lexicon:
-    """Collects a profile's patterns, each under the code of the signal or rule it belongs to.
+    """Collects a profile's patterns, each with the code of its signal or rule.
 
-    A pattern's id is its place here. Ids are logged, so a kind adds its patterns in an order that does not change.
+    A pattern's id is its position. Ids are logged, so a kind must add its patterns in a stable order.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Lexicon:
         return Matcher(self.patterns, wrap=wrap)
 
     def mute(self, reading: Reading, muted: frozenset[str]) -> Reading:
-        """The same reading without the hits that belong to some codes."""
+        """The reading without the hits of these codes."""
         hits = tuple(hit for hit in reading.hits if self.codes[hit] not in muted)
         return Reading(
             reading.query, reading.words, reading.folded, reading.units, hits, reading.notes, reading.muted | muted
@@ -96,39 +96,39 @@ class Lexicon:
 
 
 Search = Callable[[bytes], list[int]]
-"""Finds which patterns of a set a text holds, as ids in any order."""
+"""The ids of a set's patterns that an encoded text matches, in any order."""
 
 
 def search_set(sources: Iterable[str]) -> Search:
-    """Look for many RE2 patterns at once."""
+    """A search for many RE2 patterns at once."""
     options = re2.Options()
     options.max_mem = MEMORY_BYTES
     options.log_errors = False
-    found: Any = re2.Set.SearchSet(options)
+    matcher: Any = re2.Set.SearchSet(options)
     for source in sources:
-        found.Add(source)
-    found.Compile()
-    # The wrapper's own `Match` only tells str from bytes, at a sixth of the time of a short scan.
-    search: Search = getattr(found, "_set", found).Match
+        matcher.Add(source)
+    matcher.Compile()
+    # The wrapper's `Match` only adds a type check, which takes a sixth of the time of a short scan.
+    search: Search = getattr(matcher, "_set", matcher).Match
     return search
 
 
 class Matcher:
-    """One compiled set; `scan` names the patterns found. Without `wrap`, word boundaries are ASCII's."""
+    """A compiled set of patterns. Without `wrap`, word boundaries are ASCII's."""
 
     def __init__(self, patterns: Sequence[Pattern], *, wrap: bool = True) -> None:
         self.wrap = wrap
         self.sources = [to_re2(pattern, wrap=wrap) for pattern in patterns]
         self.find = search_set(self.sources)
-        """The same as `scan` for an encoded text that needs no wrapping, its ids in any order."""
-        # Boundaries can only go wrong where an ASCII letter meets another character, or inside a pattern's own letters.
+        """As `scan`, for an encoded text that needs no wrapping, with the ids in any order."""
+        # Boundaries can be wrong only where an ASCII letter meets another character, or in a pattern with such letters.
         self.foreign = any(WRAPPER in source for source in self.sources)
         self._adjoins = search_set([r"[0-9A-Za-z_][^\x00-\x7f]|[^\x00-\x7f][0-9A-Za-z_]"])
 
     def scan(self, folded: str) -> tuple[int, ...]:
-        """Ids of the patterns found in a folded text, ascending."""
-        # A lone surrogate has no UTF-8 form, and `?` in its place would pass for punctuation. RE2 takes its three bytes
-        # for a character that is in no class but negated ones.
+        """The ids of the patterns that a folded text matches, ascending."""
+        # A lone surrogate has no UTF-8 form, and a replacing `?` would count as punctuation. RE2 reads the three bytes
+        # of `surrogatepass` as a character that is in negated classes only.
         view = folded.encode(*CODEC)
         if self.wrap and not folded.isascii() and (self.foreign or self._adjoins(view)):
             view = wrap(view)
@@ -136,7 +136,7 @@ class Matcher:
 
 
 def wrap(encoded: bytes) -> bytes:
-    """A UTF-8 text with each non-ASCII letter of a spaced script between two wrappers."""
+    """A UTF-8 text with each non-ASCII letter of a script with spaces between two wrappers."""
     letters = [character for character in other_characters(encoded) if _wrapped.match(character)]
     if len(letters) > RARE:
         return encoded.decode(*CODEC).translate(_wrapping).encode(*CODEC)
@@ -151,7 +151,7 @@ def wrap_text(text: str) -> str:
 
 
 class _Wrapping(dict[int, str | int]):
-    """A translation table that fills itself: what each character becomes in the wrapped view."""
+    """A translation table to the wrapped view, filled on demand."""
 
     def __missing__(self, code: int) -> str | int:
         character = chr(code)
@@ -163,7 +163,7 @@ _wrapping = _Wrapping()
 
 
 def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
-    """The pattern as RE2 reads it, on the wrapped view or the plain one."""
+    """The pattern's RE2 source, for the wrapped view or the plain text."""
     match pattern:
         case Phrase(forms):
             return _any_of([_bounded(form) for form in forms])
@@ -185,7 +185,7 @@ def _bounded(form: str) -> str:
     text = wrap_text(fold(form).text)
     left = r"\b" if _is_word(text[:1]) else ""
     right = r"\b" if _is_word(text[-1:]) else ""
-    # Folding leaves runs of spaces alone: here they cost nothing, there a pass over the text.
+    # Folding keeps runs of spaces; allowing them in the pattern is cheaper than another pass over each text.
     return f"{left}{' +'.join(re2.escape(word) for word in text.split())}{right}"
 
 
@@ -194,13 +194,13 @@ def _is_word(character: str) -> bool:
 
 
 class UnwrappableRegex(ValueError):
-    """The pattern names letters that are not ASCII inside a character class, where they cannot be wrapped."""
+    """The pattern has non-ASCII letters in a character class, where they cannot be wrapped."""
 
 
 # An escape, a whole character class, or one character.
 _PIECE = re.compile(r"\\(?:[pP]\{[^}]*\}|[pP].|x\{[^}]*\}|.)|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|.", re.DOTALL)
 _UNSPACED_LETTER = f"[{UNSPACED}]"
-# One character of the text, as the wrapped view spells it.
+# Patterns for one character, in the wrapped view.
 _SPELLED = {
     r"\w": rf"(?:[a-z0-9_]|{WRAPPER}[^\x00-\x7f]{WRAPPER}|{_UNSPACED_LETTER})",
     r"\pL": rf"(?:[a-z]|{WRAPPER}\pL{WRAPPER}|{_UNSPACED_LETTER})",
@@ -210,7 +210,7 @@ _SPELLED = {
 
 
 def wrap_regex(source: str) -> str:
-    """The same pattern for the wrapped view: its non-ASCII letters wrapped, `.` and `\\w` those of any script."""
+    """The pattern for the wrapped view: non-ASCII letters are wrapped; `.` and `\\w` match any script."""
     return "".join(map(_wrap_piece, _PIECE.findall(source)))
 
 
@@ -222,7 +222,7 @@ def _wrap_piece(piece: str) -> str:
         letters = piece + "".join(chr(int(code, 16)) for code in named)
         if _wrapped.search(letters) or any(shorthand in piece for shorthand in (r"\w", r"\pL", r"\p{L}")):
             raise UnwrappableRegex(f"letters of other scripts in {piece}: write the alternatives as (?:a|é) instead")
-        # What a class leaves out, a letter in its wrapping is not.
+        # A negated class matches a whole wrapped letter.
         return f"(?:{WRAPPER}[^\\x00-\\x7f]{WRAPPER}|{piece[:-1]}{WRAPPER}])" if piece[1] == "^" else piece
     letter = chr(int(piece[3:-1], 16)) if piece.startswith(r"\x{") else piece
     plain = not _wrapped.search(letter) or piece.startswith((r"\p", r"\P"))

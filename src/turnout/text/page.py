@@ -1,6 +1,6 @@
-"""A page of HTML as its title, its paragraphs and its headings, without what stands around; and XML, without entities.
+"""Reads an HTML page's title, paragraphs and headings, without navigation and the like; and XML without entities.
 
-Time is linear in the page. What is not closed is closed by what follows, as browsers do; nothing is run or fetched.
+Time is linear in the page. Unclosed elements end as in browsers; nothing is run or fetched.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from html.parser import HTMLParser
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-# Of one page; the longest article of the English encyclopedia has some 2 MB of HTML.
+# The longest article of the English Wikipedia has some 2 MB of HTML.
 PAGE_CHARACTERS = 4_000_000
 
-# Of a snippet; search engines give some 300.
+# Search engines' snippets have some 300 characters.
 SNIPPET_CHARACTERS = 4_000
-# Elements that are open inside one another; more of them no page has.
+# The deepest nesting that is followed; no page has more.
 DEPTH = 256
 
-# A tag that another one begins in is none. The parser would look for its end to the end of the page, for each of them.
+# A "<" without a ">" before the next "<". For each of them, the parser would search the rest of the page for an end.
 _unclosed = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _tag = re.compile(r"<[^<>]*>")
-_names = str.split
-_SKIPPED = frozenset(_names("script style noscript template svg math nav footer form button select head"))
+_tags = str.split
+_SKIPPED = frozenset(_tags("script style noscript template svg math nav footer form button select head"))
 _BLOCKS = frozenset(
-    _names(
+    _tags(
         "address article aside blockquote br caption dd div dl dt fieldset figcaption figure h1 h2 h3 h4 h5 h6 header"
         " hr li main ol p pre section table td th tr ul body html"
     )
@@ -33,19 +33,19 @@ _BLOCKS = frozenset(
 
 
 class PageHeading(NamedTuple):
-    """A heading of a page, or a term that is defined under a name of its own."""
+    """A heading of a page, or a defined term with an id."""
 
     at: int
-    """Which of the paragraphs it is."""
+    """Its index among the paragraphs."""
     level: int
     anchor: str
-    """The id by which addresses call it; empty if it has none."""
+    """Its id in the page, if any."""
 
 
 class HtmlText(NamedTuple):
     title: str
     paragraphs: tuple[str, ...]
-    """Of one line each, but for what is preformatted."""
+    """One line each, except preformatted text."""
     headings: tuple[PageHeading, ...] = ()
 
     @property
@@ -54,7 +54,7 @@ class HtmlText(NamedTuple):
 
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-# A defined term stands below every heading, and inside of the terms around it.
+# The level of a defined term: below every heading, and deeper in nested lists.
 TERM = 7
 
 
@@ -66,42 +66,42 @@ class _Reader(HTMLParser):
         self.headings: list[PageHeading] = []
         self._line: list[str] = []
         self._skipping: list[str] = []
-        """Open elements whose content is not text; the title is in one of them."""
+        """The open elements whose content is not text, such as the head."""
         self._in_title = False
         self._preformatted = False
-        self._beside: tuple[str, int] = ("", 0)
-        """The element that is open and only leads elsewhere, and how many of its name are open in it."""
+        self._navigation: tuple[str, int] = ("", 0)
+        """The open element with the role of navigation, and how many elements of that name are open."""
         self._heading = 0
-        """The level of the heading that is open."""
+        """The level of the open heading."""
         self._anchor = ""
-        """The id of what began since the last paragraph."""
+        """The last id since the previous paragraph."""
         self._lists = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._beside[1]:
-            self._beside = (self._beside[0], self._beside[1] + (tag == self._beside[0]))
+        if self._navigation[1]:
+            self._navigation = (self._navigation[0], self._navigation[1] + (tag == self._navigation[0]))
             return
-        said = dict(attrs)
+        attributes = dict(attrs)
         if tag in _BLOCKS and self._skipping[:1] == ["head"]:
-            self._skipping.clear()  # a head that nobody closed ends where the body begins
+            self._skipping.clear()  # an unclosed head ends where the body begins
         self._in_title = tag == "title"
         if tag in _SKIPPED and len(self._skipping) < DEPTH:
             self._skipping.append(tag)
         if tag in _BLOCKS:
             self.end_line()
-        if said.get("role") == "navigation" and tag in _BLOCKS:
-            self._beside = (tag, 1)
-        self._anchor = said.get("id") or self._anchor
+        if attributes.get("role") == "navigation" and tag in _BLOCKS:
+            self._navigation = (tag, 1)
+        self._anchor = attributes.get("id") or self._anchor
         self._preformatted = self._preformatted or tag == "pre"
         self._lists += tag == "dl"
         if tag in _HEADINGS:
             self._heading = _HEADINGS[tag]
-        elif tag == "dt" and said.get("id"):
+        elif tag == "dt" and attributes.get("id"):
             self._heading = TERM + min(self._lists, DEPTH)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._beside[1]:
-            self._beside = (self._beside[0], self._beside[1] - (tag == self._beside[0]))
+        if self._navigation[1]:
+            self._navigation = (self._navigation[0], self._navigation[1] - (tag == self._navigation[0]))
             return
         self._in_title = False
         if tag in self._skipping:
@@ -114,7 +114,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_title:
             self.title.append(data)
-        elif not self._skipping and not self._beside[1]:
+        elif not self._skipping and not self._navigation[1]:
             self._line.append(data)
 
     def end_line(self) -> None:
@@ -141,13 +141,13 @@ def read_html(source: str) -> HtmlText:
 
 
 def plain(markup: str) -> str:
-    """A snippet of HTML as one line."""
+    """A snippet of HTML as one line of text."""
     return " ".join(unescape(_tag.sub(" ", markup[:SNIPPET_CHARACTERS])).split())
 
 
 def read_xml(body: bytes) -> Element:
-    """An XML document; raises ValueError. One that defines entities is refused: they can make a few bytes huge."""
-    # In UTF-16 the two could not be seen.
+    """The root of an XML document; raises ValueError, also if it has a DTD: entities can expand without limit."""
+    # The NUL check refuses UTF-16, in which a DTD would not be found.
     if b"<!DOCTYPE" in body or b"<!ENTITY" in body or b"\0" in body[:64]:
         raise ValueError("it has a document type, or is UTF-16: no answer of this kind does")
     try:

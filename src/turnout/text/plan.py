@@ -1,8 +1,8 @@
-"""A compound or conditional question as a plan: its parts in order, each to be decided on its own.
+"""Splits a compound or conditional question into parts, each to be decided on its own.
 
-A leading "if X, Y" asks only X; Y is what the reply is framed around and is kept with it; whatever is asked besides is
-the remainder. A conjunction separates parts, and a part may itself be conditional. Two sentences that ask are two parts
-if the profile knows an answer to each. A question that is one question has no plan.
+A leading "if X, Y" asks only X; Y, around which the reply is framed, is kept with it; anything else that is asked is
+the remainder. Conjunctions separate parts, and a part may itself be conditional. Sentences that ask are separate parts
+if the profile can decide each alone. A single question has no parts.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .split import MOST, split, split_questions, triggers
 def planner(
     matcher: Matcher, *, triggering: Container[int] | None, compound: bool, conditions: bool, knows: Hits | None = None
 ) -> Callable[[Reading], tuple[Part, ...]]:
-    """A function that plans questions for one profile; `triggering` are the patterns that make a half meaningful, and
-    `knows` whether a question would be decided by itself: without it sentences stay together."""
+    """A function that splits questions for one profile. `triggering` are the ids of the patterns that count as trigger
+    phrases; `knows` says whether the profile decides a question alone, and without it sentences stay together."""
     hits = triggers(matcher, triggering)
 
     def pieces(whole: str) -> list[tuple[str, str, str]]:
-        """(role, text, consequence) of each part. What no part is left for stays with the last."""
+        """(role, text, consequence) of each part, at most `MOST`; the last part has the rest."""
         found: list[tuple[str, str, str]] = []
         ahead = [("part", whole)]
         while ahead:
@@ -52,7 +52,7 @@ def planner(
         return found
 
     def plan(reading: Reading) -> tuple[Part, ...]:
-        # A caller who names the route has decided already.
+        # A caller who declares a route has decided already.
         if reading.query.declared is not None:
             return ()
         found = pieces(reading.words)

@@ -1,11 +1,11 @@
-"""Does a question speak of something that only who asks can see or remember?
+"""Does a question refer to something that only its author can see or remember?
 
-"What is the footnote about?" and "What is reference 12?" look like definitions, and no one can answer them without the
-page. What gives them away is that they take for granted which thing is meant: a definite noun that nothing tells apart
-from others of its kind, a part with its number, a pronoun for nothing in the clause, whose it is, when it was said.
+"What is the footnote about?" and "What is reference 12?" look like definitions, but cannot be answered without the
+page. They take for granted which thing is meant: with a definite noun that nothing tells apart from others of its kind,
+a numbered part, a pronoun without antecedent in its clause, an owner, a time.
 
-Invariant: when in doubt a question points. What stands between quotes is what is asked about and points to nothing, and
-a long text says itself what it is about. Time is linear in what is read of the text, and that is bounded.
+Invariant: when in doubt, a question refers. Quoted text does not refer to anything, and a long text explains itself.
+Time is linear in the text, which is read up to a limit.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final
 from .followup import read_text
 from .words import Words, match_phrase
 
-# Characters that are looked at: what is longer has more words than a question that points.
+# Characters read of a text.
 WINDOW: Final = 1_600
-# A question of more words says itself what it is about: the longest of 420 that readers were given has 16.
+# A question with more words explains itself; the longest of 420 examples has 16.
 LONG: Final = 24
-# A pronoun among the first words is judged by `reference`, which knows those that stand for nothing: "is it safe to".
+# `reference` judges pronouns among the first words, because it recognises expletives: "is it safe to".
 OPENING: Final = 3
-# Words of a definite phrase: an article, two that say which, the thing.
+# Most words of a definite phrase: an article, two modifiers, a noun.
 PHRASE: Final = 4
 
 _tables: Final = {code: Words(code, "pointing") for code in ("en", "es", "de", "fr", "zh", "ja")}
-# Languages in which a definite article stands before every noun: only things that are in front of a reader count.
+# Languages that use a definite article with most nouns, where only things in front of a reader count.
 _GENERIC: Final = frozenset(("es", "de", "fr"))
-# What stands for a quotation: a name, which says what is meant. Capitals are not looked at: many questions have none.
+# Replaces a quotation, so that it reads as a name. Capitals are ignored, because many questions have none.
 QUOTED: Final = "xquoted"
 _quoted: Final = re.compile(r"[\"“”«»„「『`][^\"“”«»„」』`]{1,200}[\"“”«»」』`]|(?<!\w)['‘][^'’]{1,200}['’](?!\w)")
 _which: Final = re.compile(r"\d+(?:[.-]\d+)*[a-z]?|[b-h]|[ivx]{1,5}")
@@ -36,7 +36,7 @@ _clauses: Final = re.compile(r"[,;:.?!]+(?=\s+\w)")
 
 
 def find_pointing(text: str) -> str | None:
-    """The first words of a question that point to what only who asks can see or remember; None if there are none."""
+    """The first words that refer to something that only the author can see or remember; None if there are none."""
     rest = _quoted.sub(f" {QUOTED} ", text[:WINDOW])
     read = read_text(rest)
     if read is None or read.code not in _tables or len(read.words) > LONG:
@@ -58,7 +58,7 @@ def find_pointing(text: str) -> str | None:
 
 
 def _recall(words: list[str], at: int, table: Words) -> int:
-    """When or by whom it was said, and whose it is."""
+    """A time, a speaker or an owner: "you said", "my notes"."""
     if size := match_phrase(words, table.recall, at):
         return size
     return 2 if words[at] in table.mine and not match_phrase(words, table.own_words, at) else 0
@@ -84,9 +84,9 @@ def _definite(words: list[str], at: int, table: Words, *, generic: bool) -> int:
         return 2 if phrase[0] in table.thing and words[end : end + 1] != [QUOTED] else 0
     after = words[end] if end < len(words) else ""
     if after in table.telling and end + 1 < len(words):
-        # Which one, a word behind it says; a number or a mark of print does not.
-        told = words[end + 1]
-        return 0 if not _which.fullmatch(told) and told not in table.number and told not in table.look else end - at
+        # The next word says which one is meant, unless it is a number or a word for how a thing looks.
+        word = words[end + 1]
+        return 0 if not _which.fullmatch(word) and word not in table.number and word not in table.look else end - at
     if phrase[-1] in table.unique:
         return 0
     is_term = (
@@ -102,12 +102,12 @@ def _ends_phrase(word: str, table: Words) -> bool:
 
 
 def _shown(words: list[str], at: int, table: Words) -> int:
-    """Which numbers are given; not: who was it named after."""
+    """A participle at the end: "which numbers are given"; not "who was it named after"."""
     return 1 if at and words[at] in table.shown and at + 1 == len(words) else 0
 
 
 def _pronoun(words: list[str], at: int, table: Words, text: str) -> int:
-    """Why is there a root in it: what is named in the same clause is not what a pronoun stands for."""
+    """A pronoun without antecedent in its clause: "why is there a root in it"."""
     if at < OPENING or words[at] not in table.pronoun or not table.edge.isdisjoint(words[1:at]):
         return 0
     return 0 if _clauses.search(text) else 1

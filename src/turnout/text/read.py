@@ -1,15 +1,14 @@
-"""From what was asked to what the layers read: the user's own words, folded and scanned once.
+"""Makes readings of queries: extracts the user's own words, folds them and scans them once.
 
-The user's own words are what is left of a message when everything a client put around them is cut away.
-Invariant: a cut is made whole or not at all, and never takes the last word. Words are blank only when the message was
-blank, or when it is packed chat history without a current message; then the caller decides, because the history is
-another person's words. Where client and user cannot be told apart, noise is left in rather than words taken out: an
-opening marker without its close stays, and so does a block that lies wholly inside a code fence, because a fence is
-how people show a block. Time is linear in the text.
+The user's own words are a message without everything that a client puts around them. Invariant: a cut is made whole or
+not at all, and never removes the last word. The words are blank only if the message was blank, or if it is packed chat
+history without a current message (the history is not the user's words). In doubt, noise is left in: an opening marker
+without its close stays, and so does a block inside a code fence, because that is how people show a block. Time is
+linear in the text.
 
-Order matters. History goes first: its author could forge any later marker. A repeated system prompt goes before
-the wrappers, while it is still letter for letter what was sent. Wrappers go before the tail, because they often come
-last. The tail, a guess, is taken only when nothing marked the words.
+The order matters. Packed history is removed first, because its author could forge any other marker; then a repeated
+system prompt, while it is still exactly as sent; then the wrappers. The tail is a guess, used only if nothing else
+marked the words.
 """
 
 from __future__ import annotations
@@ -26,32 +25,32 @@ import re2
 
 from turnout.core.query import Query, Reading, Turn
 
-from .fold import ASCII_FOLDING, CODEC, FoldedText, fold, fold_javascript
+from .fold import ASCII_FOLDING, CODEC, FoldedText, fold, fold_javascript, utf16_units
 from .match import UNSPACED, Matcher, Search, search_set
 from .reference import needs_history
 from .words import Words
 
-# Characters. Beyond them the beginning and the end tell what a text is about, and the work stops growing.
+# Of a longer text, only this many characters of its beginning and end are read.
 LONGEST = 2**20
-# Characters on either side of where they meet that tell whether both are still there.
+# Characters on either side of the seam between them, to find out later whether the seam is still in the text.
 SEAM = 64
 
-# A follow-up is short; whoever writes more says what it is about.
+# The longest follow-up, in characters: a longer message says what it is about.
 FOLLOW_UP = 400
-# How far back a task is looked for, and how much of it is read: what a student reads of a text.
+# How many turns back a task is looked for, and how much of it is used: as much as a student reads.
 MOST_TURNS, LONGEST_TASK = 16, 2000
 
 _WINDOW = ("scan.window",)
 INHERITED = "extract.inherited"
 CLOSING = Words("closing", "closing")
-# As the list has them: of a script written without spaces, each character.
+# As in the word list: for scripts written without spaces, each character is a word.
 _closing_words = re.compile(rf"[^\W\d_{UNSPACED}]+|[\d{UNSPACED}]").findall
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
 def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool = False) -> Callable[[Query], Reading]:
-    """A function that reads queries for one profile. `unwrap` strips what clients wrap around the user's words;
-    `inherit` reads a follow-up together with what it goes on from."""
+    """A function that reads queries for one profile. `unwrap` removes what clients wrap around the user's words;
+    `inherit` reads a follow-up together with the turn it continues."""
     to_folded = FOLDS[fold_name]
     scan, find = matcher.scan, matcher.find
     fast = to_folded is fold
@@ -67,16 +66,17 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool = Fa
             words, seam, between = _ends(words)
         if query.turns and not query.text and unwrap:
             words, notes = extract(words, system)
-            # What was between the ends may have been no words of the user's either.
+            # If the seam was cut away, the user's words are all from one end.
             between = between if seam in words else 0
         if inherit and query.turns and (task := find_task(query, words)):
             words, notes = f"{task}\n{words}", (*notes, INHERITED)
-        # Most text is ASCII: it goes from folding to scanning as bytes.
+        # Most text is ASCII, which is folded and scanned as bytes.
         if fast and words.isascii():
-            seen = words.encode().translate(*ASCII_FOLDING)
-            bare = seen.strip()
-            notes += _WINDOW if seam else ()
-            return Reading(query, words, bare.decode(), len(seen) + between, tuple(sorted(find(bare))), notes)
+            encoded = words.encode().translate(*ASCII_FOLDING)
+            bare = encoded.strip()
+            if seam:
+                notes += _WINDOW
+            return Reading(query, words, bare.decode(), len(encoded) + between, tuple(sorted(find(bare))), notes)
         folded = to_folded(words)
         if folded.windowed or seam:
             notes += _WINDOW
@@ -86,38 +86,38 @@ def reader(matcher: Matcher, *, fold_name: str, unwrap: bool, inherit: bool = Fa
 
 
 def _ends(text: str) -> tuple[str, str, int]:
-    """The beginning and the end of a text, on lines of their own; what is around their seam; and how many units of
-    UTF-16 were between them, invisible ones included."""
+    """The beginning and the end of a text on separate lines; the text around their seam; and the UTF-16 length of what
+    was left out."""
     half = LONGEST // 2
     ends = f"{text[:half]}\n{text[-half:]}"
-    return ends, ends[half - SEAM : half + SEAM], len(text[half:-half].encode("utf-16-le", "surrogatepass")) // 2
+    return ends, ends[half - SEAM : half + SEAM], utf16_units(text[half:-half])
 
 
 def find_task(query: Query, words: str) -> str:
-    """What a follow-up goes on from: the last message of the user's that is none itself, else the answer before it.
-    Empty where the words stand for themselves."""
+    """What a follow-up continues: the user's last message that is not a follow-up itself, else the last answer. Empty
+    if the words stand alone."""
     turns = query.turns if query.text else _before_last(query.turns)
     if not turns or len(words) > FOLLOW_UP:
         return ""
     spoken = [turn for turn in turns if turn.role in ("user", "assistant") and turn.text][-MOST_TURNS:]
-    said = [turn.text[-FOLLOW_UP:] for turn in spoken]
-    if not spoken or _closes(words) or not needs_history(words, said):
+    history = [turn.text[-FOLLOW_UP:] for turn in spoken]
+    if not spoken or _closes(words) or not needs_history(words, history):
         return ""
     for at in range(len(spoken) - 1, -1, -1):
         text = spoken[at].text
-        if spoken[at].role == "user" and not (at and len(text) <= FOLLOW_UP and needs_history(text, said[:at])):
+        if spoken[at].role == "user" and not (at and len(text) <= FOLLOW_UP and needs_history(text, history[:at])):
             return text[:LONGEST_TASK]
-    return said[-1]
+    return history[-1]
 
 
 def _before_last(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """The turns before the last of the user's."""
+    """The turns before the user's last one."""
     last = max((at for at, turn in enumerate(turns) if turn.role == "user"), default=0)
     return turns[:last]
 
 
 def _closes(words: str) -> bool:
-    """Whether a message only thanks and takes leave."""
+    """Whether a message is only thanks or a goodbye."""
     return all(word in CLOSING.words for word in _closing_words(fold(words).text) if word[0].isalnum())
 
 
@@ -129,22 +129,23 @@ def own_words(query: Query) -> tuple[str, str]:
 
 # --- the user's own words
 
-# Group chats and subagents of OpenClaw; "any case" is the published rule.
+# Group chats and subagents of OpenClaw; the published rule ignores case.
 _PACKED_OPEN = "[chat messages since"
 _PACKED_CURRENT = re.compile(re.escape("[Current message - respond to this]"), re.IGNORECASE | re.ASCII)
 
-# The published rule for a message without a system role: longer than this, it is taken to carry a system prompt, and
-# the words are the last paragraph if that is shorter than this.
+# The published rule for a message without a system role: if longer than this, it is assumed to contain a system prompt,
+# and the user's words are its last paragraph if that is shorter than this.
 _TAIL_CHARS = 500
 
-# Three or more of one sign at the start of a line; a line of backticks with a backtick further on is inline code.
+# Three or more of one character at the start of a line; backticks with another backtick on the line are inline code.
 _FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^`\n]*)$", re.MULTILINE)
 
-# A text as long as this is not kept for when it is asked about again: it costs little more to look twice.
+# Longer texts are not kept in the cache of `_is_marked`: for them, scanning again costs little in comparison.
 KEPT_CHARACTERS = 65_536
 
 _CLOSE_TAG = re.compile(r"</[\w-]+>")
-# An opening tag behind its name, not closed in itself. Possessive: a run without ">" is read once.
+# The rest of an opening tag after its name, unless it is self-closing. Possessive, so that a run without ">" is read
+# once.
 _TAG_REST = re.compile(r"(?:\s[^<>]*+(?<!/))?>")
 
 _Keep = Literal["inside", "outside"]
@@ -152,7 +153,7 @@ _Where = Literal["anywhere", "start", "alone"]
 
 
 class OwnWords(NamedTuple):
-    """The words, and the dotted codes of what was done to reach them, in order."""
+    """The words, and the codes of the steps that led to them, in order."""
 
     words: str
     notes: tuple[str, ...]
@@ -162,8 +163,8 @@ class _Wrapper(NamedTuple):
     """One row of `wrappers.toml`, which explains the fields."""
 
     client: str
-    tag: str  # "<name" when the block begins with its own tag: more of that tag inside needs closes of its own
-    opens: tuple[str, ...]  # literal opening markers; none when the bare tag opens the block
+    tag: str  # "<name" if the block begins with its own tag: the same tag inside then needs a close of its own
+    opens: tuple[str, ...]  # literal opening markers; empty if the bare tag opens the block
     close: str
     keep: _Keep
     where: _Where
@@ -180,81 +181,79 @@ class _Block(NamedTuple):
 def extract(user_text: str, system_text: str = "") -> OwnWords:
     """The user's words in the last user message, given the text of all system messages."""
     system = system_text.strip()
-    got = _unpack(OwnWords(user_text.strip(), ()))
-    if packed := bool(got.notes):
-        got = _cut_outside(got)
+    current = _unpack(OwnWords(user_text.strip(), ()))
+    if packed := bool(current.notes):
+        current = _cut_outside(current)
     else:
-        cut = _cut_outside(_cut_system(got, system))
+        cut = _cut_outside(_cut_system(current, system))
         # A client may put its own block before the packed history.
-        if cut is not got:
-            got = _unpack(cut)
-            packed = got is not cut
-    asked = _cut_to_inside(got)
-    return _cut_to_tail(got) if asked is got and not packed and not system else asked
+        if cut is not current:
+            current = _unpack(cut)
+            packed = current is not cut
+    inside = _cut_to_inside(current)
+    return _cut_to_tail(current) if inside is current and not packed and not system else inside
 
 
 def is_wrapped(text: str) -> bool:
-    """Whether a client wrote all of it: blocks of its own, none of them around words of the user's."""
+    """Whether a client wrote the whole text: it consists of blocks, none of which contains words of the user."""
     blocks = _blocks(text, "outside")
     if not blocks or _blocks(text, "inside"):
         return False
+    return not any(piece.strip() for piece in _pieces_around(text, blocks))
+
+
+def _pieces_around(text: str, blocks: list[_Block]) -> list[str]:
     starts, ends = [block.start for block in blocks], [block.end for block in blocks]
-    return not any(text[a:b].strip() for a, b in zip([0, *ends], [*starts, None], strict=True))
+    return [text[start:end] for start, end in zip([0, *ends], [*starts, None], strict=True)]
 
 
-def _unpack(got: OwnWords) -> OwnWords:
-    """Only what follows the last current-message marker: an earlier one may be quoted in the history itself."""
-    if not got.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):
-        return got
-    end = max((mark.end() for mark in _PACKED_CURRENT.finditer(got.words)), default=len(got.words))
-    current = got.words[end:].strip()
-    return OwnWords(current, (*got.notes, "extract.packed" if current else "extract.packed_empty"))
+def _unpack(current: OwnWords) -> OwnWords:
+    """Keep only what follows the last current-message marker; an earlier one may be quoted in the history."""
+    if not current.words[: len(_PACKED_OPEN)].lower().startswith(_PACKED_OPEN):
+        return current
+    end = max((mark.end() for mark in _PACKED_CURRENT.finditer(current.words)), default=len(current.words))
+    rest = current.words[end:].strip()
+    return OwnWords(rest, (*current.notes, "extract.packed" if rest else "extract.packed_empty"))
 
 
-def _cut_system(got: OwnWords, system: str) -> OwnWords:
-    if not system or len(got.words) <= len(system):
-        return got
-    # Forward: str.rfind is quadratic for a long needle that almost occurs.
-    at = got.words.find(system)
+def _cut_system(current: OwnWords, system: str) -> OwnWords:
+    if not system or len(current.words) <= len(system):
+        return current
+    # Not str.rfind, which is quadratic for a long needle that almost occurs.
+    at = current.words.find(system)
     if at < 0:
-        return got
-    return _kept(got, _joined([got.words[:at], got.words[at + len(system) :]]), ["extract.embedded_system"])
+        return current
+    return _kept(current, _joined([current.words[:at], current.words[at + len(system) :]]), ["extract.embedded_system"])
 
 
-def _cut_outside(got: OwnWords) -> OwnWords:
-    blocks = _blocks(got.words, "outside")
-    if not blocks:
-        return got
-    starts, ends = [block.start for block in blocks], [block.end for block in blocks]
-    pieces = [got.words[a:b] for a, b in zip([0, *ends], [*starts, None], strict=True)]
-    return _kept(got, _joined(pieces), _names(blocks))
+def _cut_outside(current: OwnWords) -> OwnWords:
+    blocks = _blocks(current.words, "outside")
+    return _kept(current, _joined(_pieces_around(current.words, blocks)), _names(blocks))
 
 
-def _cut_to_inside(got: OwnWords) -> OwnWords:
-    blocks = _blocks(got.words, "inside")
-    if not blocks:
-        return got
-    insides = (got.words[block.inner_start : block.inner_end].strip() for block in blocks)
-    return _kept(got, "\n".join(filter(None, insides)), _names(blocks))
+def _cut_to_inside(current: OwnWords) -> OwnWords:
+    blocks = _blocks(current.words, "inside")
+    insides = (current.words[block.inner_start : block.inner_end].strip() for block in blocks)
+    return _kept(current, "\n".join(filter(None, insides)), _names(blocks))
 
 
-def _cut_to_tail(got: OwnWords) -> OwnWords:
-    if len(got.words) <= _TAIL_CHARS:
-        return got
-    # A tail that is short enough lies in this window together with the line breaks before it.
-    lines = got.words[-_TAIL_CHARS - len("\r\n\r\n") :].split("\n")
+def _cut_to_tail(current: OwnWords) -> OwnWords:
+    if len(current.words) <= _TAIL_CHARS:
+        return current
+    # A tail that is short enough is in this window together with the line breaks before it.
+    lines = current.words[-_TAIL_CHARS - len("\r\n\r\n") :].split("\n")
     blank = next((i for i in range(len(lines) - 1, 0, -1) if not lines[i].strip()), len(lines))
     tail = "\n".join(lines[blank + 1 :]).strip()
-    return _kept(got, tail, ["extract.tail"]) if len(tail) < _TAIL_CHARS else got
+    return _kept(current, tail, ["extract.tail"]) if len(tail) < _TAIL_CHARS else current
 
 
-def _kept(got: OwnWords, words: str, notes: list[str]) -> OwnWords:
-    """The cut, or `got` itself when there was none or it would leave nothing."""
-    return OwnWords(words, tuple(dict.fromkeys((*got.notes, *notes)))) if words and notes else got
+def _kept(current: OwnWords, words: str, notes: list[str]) -> OwnWords:
+    """The result of a cut, or `current` itself if there was no cut or it would leave nothing."""
+    return OwnWords(words, tuple(dict.fromkeys((*current.notes, *notes)))) if words and notes else current
 
 
 def _joined(pieces: list[str]) -> str:
-    """Pieces side by side, never running two words into one; line breaks stay, the tail is found by them."""
+    """The pieces joined without running two words together; line breaks are kept, because they mark the tail."""
     parts: list[str] = []
     for piece in filter(None, pieces):
         if parts and not parts[-1][-1].isspace() and not piece[0].isspace():
@@ -268,7 +267,7 @@ def _names(blocks: list[_Block]) -> list[str]:
 
 
 def _blocks(text: str, keep: _Keep) -> list[_Block]:
-    """Outermost closed blocks in order. An opening marker inside another block belongs to that block."""
+    """The outermost closed blocks, in order. An opening marker inside another block belongs to that block."""
     marked = _last_marked(text) if len(text) <= KEPT_CHARACTERS else _is_marked(text)
     if not marked:
         return []
@@ -293,7 +292,7 @@ def _blocks(text: str, keep: _Keep) -> list[_Block]:
 
 
 def _closed(text: str, wrapper: _Wrapper) -> list[_Block]:
-    """The outermost blocks of one kind that have their close: it belongs to the nearest opening marker still open."""
+    """The outermost closed blocks of one wrapper; a close belongs to the nearest open marker before it."""
     marks = [(at, 0, at + len(literal)) for literal in wrapper.opens for at in _finds(text, literal)]
     if wrapper.tag and (marks or not wrapper.opens):
         kind = 1 if wrapper.opens else 0
@@ -311,7 +310,7 @@ def _closed(text: str, wrapper: _Wrapper) -> list[_Block]:
     past = 0
     for mark in marks:
         at, kind, end = mark
-        if at < past:  # inside the marker before it, as a literal holds its own tag
+        if at < past:  # inside the marker before it, as a tag is inside a literal marker
             continue
         past = end
         if kind < 2:
@@ -331,7 +330,7 @@ def _finds(text: str, needle: str) -> Iterator[int]:
 
 
 def _unfenced(text: str, blocks: list[_Block]) -> list[_Block]:
-    """Blocks that are not wholly inside a code fence. A fence line inside a block is that block's own affair."""
+    """The blocks that are not inside a code fence. Fence lines inside a block are ignored."""
     if not blocks or ("```" not in text and "~~~" not in text):
         return blocks
     starts = [block.start for block in blocks]
@@ -357,7 +356,7 @@ def _unfenced(text: str, blocks: list[_Block]) -> list[_Block]:
 
 @cache
 def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
-    """By closing tag, so that one look at the tags of a text leaves out nearly all; under "" those without a tag."""
+    """The wrappers by closing tag, so that most need not be looked for; under "" those without a tag."""
     found: dict[str, list[_Wrapper]] = {"": []}
     for row in tomllib.loads(files("turnout.text").joinpath("wrappers.toml").read_text("utf-8"))["wrapper"]:
         if row["keep"] != keep:
@@ -373,7 +372,7 @@ def _wrappers(keep: _Keep) -> dict[str, list[_Wrapper]]:
 
 
 def _is_marked(text: str) -> bool:
-    """Whether a text can have a block at all. Most have none, and are asked twice in a row."""
+    """Whether a text can have a block at all. Most have none, and each is checked twice in a row."""
     return bool(_marks()(text.encode(*CODEC)))
 
 
@@ -382,7 +381,7 @@ _last_marked = lru_cache(maxsize=1)(_is_marked)
 
 @cache
 def _marks() -> Search:
-    """What every message with a block has in it: a closing tag, or an opening marker of a wrapper without one."""
+    """Finds what every message with a block contains: a closing tag, or an opening marker of a wrapper without one."""
     keeps: tuple[_Keep, _Keep] = ("outside", "inside")
     literals = (literal for keep in keeps for wrapper in _wrappers(keep)[""] for literal in wrapper.opens)
     return search_set([r"</[\pL\pM\pN_-]+>", *map(re2.escape, literals)])

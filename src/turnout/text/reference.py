@@ -1,21 +1,21 @@
 """Does this question need the conversation to be understood?
 
-A word that points (a pronoun, a demonstrative, "the other one") or a gap (a question without its verb, a command
-without its object) needs the conversation only when nothing in the question itself can be what it points to. So a
-pointing word is found first and then acquitted: by something before it that it may stand for, by a name in the clause
-it opens, by what the text goes on to bring (after a colon, on the next line, between quotes), or because it points to
-nothing at all ("is it safe to", "there are", "the book that won").
+A word that points (a pronoun, a demonstrative, "the other one") or a gap (a question without a verb, a command without
+an object) needs the conversation only if it cannot refer to anything in the question itself. So a pointing word is
+found first, and then excused if there is a possible antecedent before it, a name in the clause it opens, or more text
+to come (after a colon, on the next line, in quotes), or if it refers to nothing at all ("is it safe to", "there are",
+"the book that won").
 
-Where the turns before are given, a question in which no word points may still lean on them ("any pets allowed?"):
-`followup` says whether, by a line through measures of both.
+If the turns before are given, a question in which no word points may still depend on them ("any pets allowed?"):
+`followup` decides that with a classifier.
 
 Invariant: only the opening can need the conversation, which is everything up to the end of the first sentence that
-names something; what comes later has that to point to. When in doubt a question stands on its own, since history shown
-to it could only bias it. `broad` reverses the doubt for a conversation in progress, where a past without a name in it
-("who won?", "was the album a success?") is hardly ever a new subject.
+names something; later words can refer to that. When in doubt, a question stands alone, because history could only bias
+its decision. With `broad`, for a conversation in progress, doubt goes the other way: a past event without a name ("who
+won?", "was the album a success?") is hardly ever a new subject.
 
-The text is folded first. Capital letters are looked at only to tell names from nouns, and only in text that has both.
-Time is linear in the text, and only the folding reads more than its beginning.
+The text is folded first. Capital letters serve only to tell names from nouns, and only in text with both cases. Time is
+linear in the text, and only folding reads more than its beginning.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ Kind = Literal[
     "pronoun", "deictic", "earlier", "ellipsis", "continuation", "comparative", "definite", "open", "followup"
 ]
 
-# Characters read of a text. A question that needs the conversation says so in its first lines; the cut bounds the work.
+# Characters read of a text: a question that needs the conversation shows it in its first lines.
 WINDOW: Final = 2_048
-# An opening of more words says itself what it is about: nearly three times the longest of 3,430 follow-ups, 17 words.
+# An opening with more words explains itself; the longest of 3,430 follow-ups has 17 words.
 LONG: Final = 48
-# Names or nouns before a demonstrative from which on it is taken to mean one of them. In follow-ups 3 of 510 have them.
+# With this many names or nouns before it, a demonstrative is taken to mean one of them. 3 of 510 follow-ups have these.
 PLENTY: Final = 4
 
-# What is shown of a question that leans on others: more would be no phrase.
+# Characters of a follow-up that its reason shows.
 SHOWN: Final = 60
 
-# For people, behind the words that were found. `definite` and `open` are found broadly, `followup` after turns.
+# What people read after the words that were found. `definite` and `open` need `broad`, `followup` needs turns.
 SENTENCES: Final[Mapping[Kind, str]] = {
     "pronoun": "stands for nothing in the question",  # he, its; él, explícalo
     "deictic": "points outside the question",  # this, that one, there; esto, allí
@@ -92,8 +92,8 @@ def needs_history(text: str, history: Sequence[str] = (), *, broad: bool = False
 
 
 def find_reference(text: str, history: Sequence[str] = (), *, broad: bool = False) -> Reference | None:
-    """What in the question points outside it. `broad` adds what only a conversation in progress makes likely, `history`
-    what only these turns explain."""
+    """The words that refer to something outside the question. `broad` also finds what is likely only in a conversation
+    in progress, `history` what depends on these turns."""
     question = _Question(text)
     if not question.words:
         return None
@@ -119,14 +119,14 @@ _TOKEN: Final = re.compile(
     rf"[^\W_]+?(?=n't(?![^\W_]))|n't(?![^\W_])|{_APART}|[^\W_]+(?:(?!{_APART})[-.,:'][^\W_]+)*|[.?!;\n]+|[,:\"()]"
 )
 _SPANISH_LETTER: Final = re.compile("[¿¡ñáéíóú]")
-# A word from its first letter on. White space as folding sees it: the separators U+001C to U+001F are invisible to it.
+# A word from its first letter on. U+001C to U+001F are not white space here, because folding drops them as invisible.
 _WRITTEN: Final = re.compile(r"[^\W\d_][\S\x1c-\x1f]*")
 _BRINGING: Final = frozenset(':"\n')
 _BLANK: Final = _MARK | {"\n"}
 
 
 class _Question:
-    """A text as far as it can need the conversation."""
+    """The part of a text that can need the conversation."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -143,13 +143,14 @@ class _Question:
         self.lists = ES if self.spanish else EN
         end = self._end_of_opening(parts)
         self.words = ["." if part == "\n" else part for part in parts[:end]]
-        """The opening; every end of a sentence in it is a full stop."""
+        """The opening; every sentence end in it is a full stop."""
         self.long = end > LONG
         start = next((at for at, part in enumerate(parts) if part not in _BOTH.courtesy and part not in _BLANK), 0)
         self.brings = self.long or len(folded) > WINDOW or not _BRINGING.isdisjoint(parts[start:])
-        """The text goes on to bring what a word may point to: after a colon, on a new line, in quotes, or at length."""
+        """Whether the text itself has what a word may refer to: after a colon, on a new line, in quotes, or because it
+        is long."""
         self.flat = f" {' '.join(self.words)} "
-        """The opening with one space around every word, as cues read it."""
+        """The opening with one space around every word, for cues."""
 
     def _end_of_opening(self, parts: list[str]) -> int:
         named = False
@@ -163,7 +164,7 @@ class _Question:
 
     @cached_property
     def names(self) -> frozenset[str] | None:
-        """The words written with a capital, everyday words aside; None when the text does not use both cases."""
+        """The words written with a capital, except everyday words; None if the text does not use both cases."""
         capital: set[str] = set()
         lower = False
         for match in islice(_WRITTEN.finditer(self.text), WINDOW):
@@ -185,7 +186,7 @@ def _is_spanish(parts: list[str], seen: str) -> bool:
 
 
 def _is_name(word: str, lists: Words = EN) -> bool:
-    """Whether a word may be a name or noun."""
+    """Whether a word may be a name or a noun."""
     return word not in lists.plain and word not in _MARK and len(word) > 1 and not word[0].isdigit() and word[0] != "'"
 
 
@@ -193,7 +194,7 @@ def _is_name(word: str, lists: Words = EN) -> bool:
 
 
 class Cue(Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern for what single words do not tell. `en.toml` explains the fields."""
+    """A pattern for what single words do not show. `en.toml` explains the fields."""
 
     kind: Kind
     find: str
@@ -220,14 +221,13 @@ def _find_cue(question: _Question, *, broad: bool = False) -> Reference | None:
 
 @cache
 def _cues(language: str) -> tuple[list[Cue], Search]:
-    """The cues of a language, and how to look for all of them in one pass."""
+    """The cues of a language, and a search for all of them in one pass."""
     lists, table = Words("reference", language), read_table("reference", language)
+    patterns = table["pattern"]
 
     def fill(piece: re.Match[str]) -> str:
         name = piece[1]
-        return (
-            spell(table["pattern"][name]) if name in table["pattern"] else f"({'|'.join(sorted(getattr(lists, name)))})"
-        )
+        return spell(patterns[name]) if name in patterns else f"({'|'.join(sorted(getattr(lists, name)))})"
 
     def spell(source: str) -> str:
         return re.sub(r"\{([a-z]+)\}", fill, source.replace("\n", ""))
@@ -248,12 +248,12 @@ def _find_pointer(question: _Question) -> Reference | None:
     words = question.words
     for at, word in enumerate(words):
         if word in EN.pronoun:
-            # What "it" is may follow ("fix it: ..."); who "he" is hardly ever does.
+            # What "it" means may follow ("fix it: ..."); who "he" is hardly ever does.
             if question.brings and word in ("it", "its", "them"):
                 continue
             if not (word == "it" and _is_expletive(words, at)) and not _has_antecedent(question, at):
                 return Reference("pronoun", _with_next(words, at))
-        elif word in _POINTERS and not question.brings and _POINTERS[word](words, at) and not _is_told(words, at):
+        elif word in _POINTERS and not question.brings and _POINTERS[word](words, at) and not _has_named(words, at):
             return Reference("deictic", _with_next(words, at))
     return None
 
@@ -264,37 +264,37 @@ def _with_next(words: list[str], at: int) -> str:
 
 
 def _is_expletive(words: list[str], at: int) -> bool:
-    """Whether "it" stands for nothing: weather, time, and what the rest of the sentence says."""
+    """Whether "it" stands for nothing: weather, time, or a clause that follows."""
     asked, after = words[max(0, at - 4) : at], words[at + 1 : at + 13]
     before = next((word for word in reversed(asked) if word not in ("n't", "not")), "")
     rest = [word for word in after if word not in EN.auxiliary]
     while rest and (rest[0] in EN.degree or rest[0].endswith("ly")):
         del rest[0]
-    said, then = rest[0] if rest else "", [word for word in rest[1:] if word not in ("n't", "not")]
+    head, then = rest[0] if rest else "", [word for word in rest[1:] if word not in ("n't", "not")]
     is_said = before in EN.auxiliary or (after != [] and after[0] in EN.auxiliary)
     if before in EN.framing and any(word in EN.announced or word == "so" for word in after):
         return True
-    if (not said or said in EN.now) and is_said and any(word in EN.clock for word in asked):
+    if (not head or head in EN.now) and is_said and any(word in EN.clock for word in asked):
         return True
     if (
-        said in EN.impersonal
-        or said in EN.weather
-        or (said in ("going", "supposed") and not EN.weather.isdisjoint(then[:3]))
+        head in EN.impersonal
+        or head in EN.weather
+        or (head in ("going", "supposed") and not EN.weather.isdisjoint(then[:3]))
     ):
         return True
-    if said in EN.announced:
+    if head in EN.announced:
         # Is it that ..., how simple is it to ...; not: what is it to him.
-        return said not in ("to", "what") or ("how" in asked and before in EN.be)
-    if said in EN.lasting:
-        return any(word in EN.announced or word == "for" for word in then) or (not then and said in ("take", "cost"))
-    if (said in ("like", "considered") and "to" in then) or ("been" in after and not EN.span.isdisjoint(then)):
+        return head not in ("to", "what") or ("how" in asked and before in EN.be)
+    if head in EN.lasting:
+        return any(word in EN.announced or word == "for" for word in then) or (not then and head in ("take", "cost"))
+    if (head in ("like", "considered") and "to" in then) or ("been" in after and not EN.span.isdisjoint(then)):
         return True
     if (
         not is_said
         or not then
-        or said in EN.raising
-        or said in _MARK
-        or (said.endswith(("ed", "wn")) and said not in EN.allowed)
+        or head in EN.raising
+        or head in _MARK
+        or (head.endswith(("ed", "wn")) and head not in EN.allowed)
     ):
         return False
     return (
@@ -306,7 +306,7 @@ _AGENT: Final = re.compile(r"[^\W\d_]{3,}(?:ist|ian|[^aeiou]er|[ts]or|woman|man|
 
 
 def _has_antecedent(question: _Question, at: int) -> bool:
-    """Whether a pronoun has something in the question to stand for."""
+    """Whether a pronoun has an antecedent in the question."""
     words = question.words
     is_person = words[at] in EN.he
     if _asks_about(words, at):
@@ -315,7 +315,8 @@ def _has_antecedent(question: _Question, at: int) -> bool:
     holder = _holder(words, at)
 
     def may_mean(place: int) -> bool:
-        # The word just before is the verb (beat him) or what is modified (the day he left): was Leo his name.
+        # The word just before is the verb ("beat him") or the noun modified ("the day he left"), except a name before
+        # "his" ("was Leo his name").
         beside = place == at - 1 and not (names and words[place] in names and words[at] == "his")
         if beside or place in holder:
             return False
@@ -329,19 +330,20 @@ def _has_antecedent(question: _Question, at: int) -> bool:
 
 
 def _asks_about(words: list[str], at: int) -> bool:
-    """When did he ..., what album is it: the subject of the question, which nothing before the verb can be."""
+    """Whether the pronoun is the subject of the question ("when did he", "what album is it"), so that no word before
+    the verb can be its antecedent."""
     verb = next((place for place, word in enumerate(words[:9]) if word in EN.auxiliary or word in _MARK), -1)
     before = at - 1
     while before > verb and words[before] in EN.light:
         before -= 1
     if verb < 0 or before != verb or words[verb] in _MARK:
         return False
-    # When the ship was old was it ...: the first clause had a subject of its own.
+    # "When the ship was old was it ...": the first clause has a subject of its own.
     return words[0] not in EN.subordinator or not any(_is_noun(words, place) for place in range(1, verb))
 
 
 def _holder(words: list[str], at: int) -> range:
-    """The noun phrase a pronoun is part of, which is not what it stands for: the name of its author."""
+    """The noun phrase that contains the pronoun ("the name of its author"), which cannot be its antecedent."""
     if at < 2 or words[at - 1] not in EN.preposition or words[at - 1] in EN.subordinator or not _is_name(words[at - 2]):
         return range(0)
     start = at - 2
@@ -365,7 +367,7 @@ def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
     article = words[at - 1] if at else ""
     if names is None and article not in ("the", "a", "an", "any", "some", "of"):
         return True  # in lower case: perhaps a name
-    # Can a badger ... his; not: what is a job she had, is there a film about him.
+    # "Can a badger ... his"; not "what is a job she had", "is there a film about him".
     return (
         article in ("a", "an", "my", "your", "our", "every")
         and words[0] not in EN.question
@@ -374,22 +376,22 @@ def _is_person(words: list[str], at: int, names: frozenset[str] | None) -> bool:
 
 
 def _is_object_of_only_clause(words: list[str], at: int) -> bool:
-    """Did the label like it: the object of a simple clause is never its subject."""
+    """Whether the pronoun is the object of a simple clause ("did the label like it"), which is never its subject."""
     after = words[at + 1] if at + 1 < len(words) else "."
     is_object = words[at] in ("him", "her", "it", "them") and (after in EN.boundary or after in EN.after_object)
     if not is_object or words[0] not in EN.question | EN.auxiliary:
         return False
     clause = words[1:at]
     if clause and clause[-1] in EN.preposition and not _is_name(words[at - 2]):
-        clause.pop()  # what did the critics think of it; not: has the box a lid on it
+        clause.pop()  # "what did the critics think of it"; not "has the box a lid on it"
     return EN.boundary.isdisjoint(clause) and EN.relative.isdisjoint(clause) and EN.personal.isdisjoint(clause[2:])
 
 
 def _points_ahead(question: _Question, at: int) -> bool:
-    """If she were rich, would Ann still work: an opening clause may point to the subject of the next."""
+    """Whether an opening clause refers to the subject of the next one: "if she were rich, would Ann still work"."""
     words = question.words
     if words[at] == "they" and words[at - 1 : at] == ["do"] and "in" in words[at + 2 : -1]:
-        return True  # What do they eat in Spain: the people of a place.
+        return True  # "what do they eat in Spain": the people of a place
     if words[0] not in EN.subordinator | EN.preposition or "," not in words[at:]:
         return False
     comma = words.index(",", at)
@@ -403,14 +405,14 @@ def _points_ahead(question: _Question, at: int) -> bool:
 # ------------------------------------------------------------------------------------------------------- demonstratives
 
 
-def _is_told(words: list[str], at: int) -> bool:
-    """Whether the sentence has named something to point to: in an earlier clause, or plenty in this one."""
+def _has_named(words: list[str], at: int) -> bool:
+    """Whether the sentence has named something that may be meant: in an earlier clause, or plenty in this one."""
     edge = next((place for place in range(at - 1, -1, -1) if words[place] in EN.edge), 0)
     return any(map(_is_name, words[:edge])) or sum(map(_is_name, words[:at])) >= PLENTY
 
 
 def _is_this(words: list[str], at: int) -> bool:
-    # This week, this fine day, at this time; but: these early years, during this time.
+    # Not "this week", "this fine day", "at this time"; but "these early years", "during this time".
     if words[at + 1 : at + 2] == ["time"] and at and words[at - 1] in ("at", "by"):
         return False
     return EN.time.isdisjoint(words[at + 1 : at + (3 if words[at] == "this" else 2)])
@@ -422,14 +424,14 @@ def _is_those(words: list[str], at: int) -> bool:
 
 
 def _is_that(words: list[str], at: int) -> bool:
-    """Whether "that" points, rather than joins a clause: the book that won, is it true that."""
+    """Whether "that" points; it does not if it joins a clause ("the book that won", "is it true that")."""
     before, after = words[at - 1] if at else "", words[at + 1] if at + 1 < len(words) else "."
     if after in _MARK:
         return before != "so"
     if not at or before in _MARK or before in EN.join:
         return not at or after in EN.auxiliary
     if before in EN.be:
-        # Is that true, what is that song; not: the trouble is that it rains.
+        # "Is that true", "what is that song"; not "the trouble is that it rains".
         return (
             at == 1
             or words[at - 2] in EN.question
@@ -440,13 +442,13 @@ def _is_that(words: list[str], at: int) -> bool:
     if before in EN.preposition or before == "like":
         return after not in EN.start and before not in ("except", "than")
     if after == "one":
-        # Play that one; not: the belief that one can.
+        # "Play that one"; not "the belief that one can".
         return at + 2 == len(words) or words[at + 2] in EN.boundary or words[at + 2] in EN.again
     return before in EN.act and (after in EN.again or (after in EN.preposition and before not in EN.say))
 
 
 def _is_there(words: list[str], at: int) -> bool:
-    """Whether "there" is a place: did he live there; not: are there any."""
+    """Whether "there" is a place: "did he live there"; not "are there any"."""
     return at > 0 and words[at - 1] not in EN.not_there and EN.there_is.isdisjoint(words[at + 1 : at + 2])
 
 
@@ -463,7 +465,7 @@ _POINTERS: Final[Mapping[str, Callable[[list[str], int], bool]]] = {
 
 @cache
 def _enclitic() -> re.Pattern[str]:
-    """explícalo, hacerlo, haciéndolo, and what is typed without the accent."""
+    """Matches verbs with an attached pronoun, with or without accents: explícalo, hacerlo, haciéndolo."""
     return re.compile(
         r"[^\W\d_]*[áéíóú][^\W\d_]*[aeiéz](?:lo|la)s?"
         r"|[^\W\d_]{3,}(?:[aeií]r(?:me|te|se|nos)?|[aá]ndo|i[eé]ndo)(?:lo|la)s?"
@@ -501,12 +503,12 @@ def _point_in_spanish(words: list[str], at: int) -> Kind | None:
 
 # ------------------------------------------------------------------------------------------------------------- the past
 
-# A longer definite phrase in a text without capitals is more likely a name: the green lantern league.
+# A longer definite phrase in a text without capitals is more likely a name: "the green lantern league".
 _LONGEST_NOUN: Final = 2
 
 
 def _find_past(question: _Question) -> Reference | None:
-    """Was the album a success; who won: a past in which no one is named."""
+    """A past event without a name: "was the album a success", "who won"."""
     words = question.words
     personal = not EN.personal.isdisjoint(words) and not ("tell" in words or "find" in words)
     if question.names or personal:
@@ -532,5 +534,5 @@ def _definite(words: list[str], at: int) -> list[str]:
     noun, after = words[at + 1 : end], words[end] if end < len(words) else ""
     if len(noun) > 1 and noun[-1].endswith(("ed", "ly")):
         noun = noun[:-1]
-    told = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in EN.unique or after in EN.telling
-    return [] if told or noun[0] in EN.picked or noun[0].endswith("est") else noun
+    specific = not noun or len(noun) > _LONGEST_NOUN or noun[-1] in EN.unique or after in EN.telling
+    return [] if specific or noun[0] in EN.picked or noun[0].endswith("est") else noun

@@ -1,18 +1,19 @@
-"""Where a sentence ends: one scanner, fed in pieces or at once, that enforces "at most N sentences".
+"""Finds sentence ends, in a whole text or a stream, and enforces "at most N sentences".
 
-Invariant: an end is reported only when no later text could change it, and it depends on a bounded window around the
-stop, never on how the text was cut into chunks. So what a stream emits equals `limit(text, n)` to the character, and
-time is linear in the length. The text itself is never rewritten: `"".join(split(text)) == text`.
+Invariant: an end is reported only when no later text could change it, and depends on a bounded window around the stop,
+never on how the text is cut into chunks. So a stream emits exactly `limit(text, n)`, and time is linear in the length.
+The text is never rewritten: `"".join(split(text)) == text`.
 
 A sentence ends
-- at a stop (`. ! ? …` and kin) with its closing quotes, brackets, citations, before white space; `。！？।` need none;
-- there, after an abbreviation, an initial or an ellipsis, only if what follows looks like a beginning (see `ending`);
+- at a stop (`. ! ? …` and similar), with its closing quotes, brackets and citations, before white space (`。！？।` need
+  no white space);
+- after an abbreviation, an initial or an ellipsis, only if what follows looks like a beginning (see `ending`);
 - at a blank line, at the end of a heading, and at a newline before a list item, a heading or a fenced block;
-- before the next number or letter of a list that goes on in its line: "1. Mix it 2. Bake it" is two;
-- behind a web or mail address, if a capitalised word follows;
-- behind a fenced block, which is one unit whatever stops its code has; a fence left open never ends.
-A stretch without letter or digit ("---", "...", an emoji) is no sentence but the opening of the next. When in doubt the
-text runs on: a sentence too many is a smaller fault than half a sentence.
+- before the next number or letter of a list within a line: "1. Mix it 2. Bake it" is two;
+- after a web or mail address, if a capitalised word follows;
+- after a fenced block, which is one unit; an unclosed fence never ends.
+A stretch without letters or digits ("---", "...", an emoji) belongs to the next sentence. When in doubt, a sentence
+continues: one sentence too many is better than half a sentence.
 """
 
 import re
@@ -34,18 +35,19 @@ from .ending import (
     needs_of_words,
 )
 
-# Every repeat below is bounded, far above prose and small enough to look at again with each chunk: text that has to be
-# seen twice is what would make a stream of single characters quadratic. A gap wider than its bound is layout.
+# Every repeat below is bounded, far above what prose needs. Each chunk reads the same window again, so without bounds a
+# stream of single characters would take quadratic time. A gap wider than its bound is layout.
 _KEPT: Final = 256
 _FENCE_END_LENGTH: Final = 128
 _AFTER_STOP: Final = f"[{re.escape(STOPS + CLOSERS)}]"
 _CITATION: Final = r"(?:\[\^?\d{1,3}\]|“(?=\s|\Z))"
-# "What?Then" and "over.The end" have lost their space; "asyncio.Queue" never had one.
+# "What?Then" and "over.The end" lack a space; "asyncio.Queue" is one word.
 _STOP: Final = (
     rf"[{STOPS}](?:(?<=[{UNSPACED}])|(?![^\W_{SUPERSCRIPTS}])|(?<=[a-z0-9][.!?])(?=[A-Z]))"
     rf"{_AFTER_STOP}{{0,24}}(?:{_CITATION}{_AFTER_STOP}{{0,4}}){{0,4}}(?:[ ]{EMOTICON}(?=\s|\Z))?"
 )
-# Each is met at its last character, so that no chunk can end inside it: the bracket of "2)", what makes an address.
+# Both are matched at their last character, so that no chunk can end inside: the bracket of "2)", the start of an
+# address.
 _BRACKET: Final = r"\)(?:(?<=[\s(][0-9a-z]\))|(?<=[\s(][0-9]{2}\)))"
 _ADDRESS: Final = r"/(?:(?<=\bhttp://)|(?<=\bhttps://))|\.(?<=\bwww\.)|(?<=\w)@"
 _PAUSE: Final = re.compile(rf"(?:\n|({_ADDRESS})|{_STOP}|{_BRACKET})(?=(\s{{0,64}})(\S{{0,24}}))")
@@ -53,7 +55,7 @@ _AFTER_ADDRESS: Final = re.compile(r"(\s{1,64})(\S{0,24})")
 _SPACE: Final = re.compile(r"\s")
 _DOT_BULLETS: Final = "•⁃‣◦"
 _BULLET: Final = rf"(?:[-*+–—{_DOT_BULLETS}]|#{{1,6}})"
-# What stands before the stop or bracket of an item of a list, with the gap before it.
+# The number or letter before the stop or bracket of a list item, with the gap before it.
 _ITEM: Final = re.compile(rf"(?:\A|\s)\s{{0,7}}(?:[{_DOT_BULLETS}] ?)?(\(?)(\d{{1,3}}|[a-z])\Z")
 _ITEM_BACK: Final = 14
 _BEFORE_LETTER: Final = f"({_DOT_BULLETS}"
@@ -61,7 +63,7 @@ _LINE: Final = re.compile(rf"((?:\s|>){{0,64}})({_BULLET}[^\S\n])?(\S{{0,24}})")
 _NUMBER: Final = re.compile(
     rf"[*_{_DOT_BULLETS}]{{0,3}}(?:(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\.\)?|\(?(?:\d{{1,3}}|[a-zA-Z]|[ivx]{{2,4}})\))[*_]{{0,3}}"
 )
-# "J." may open a wrapped line as well as a list item: no end before it, and none after it.
+# "J." may begin a wrapped line as well as a list item: no end before it, and none after it.
 _INITIAL: Final = re.compile(r"[*_]{0,3}(?:[A-Z]|[IVX]{2,4})\.[*_]{0,3}")
 _MARKER_SO_FAR: Final = re.compile(
     rf"{_BULLET}|[*_{_DOT_BULLETS}]{{0,3}}\(?[0-9a-zA-Z]{{0,4}}[.)]{{0,2}}[*_]{{0,3}}|`+|~+"
@@ -85,36 +87,36 @@ def split(text: str) -> list[str]:
 
 
 def limit(text: str, max_sentences: int | None) -> str:
-    """The first `max_sentences` of `text`; at the cap the last one loses its trailing white space."""
+    """The first `max_sentences` of `text`; if there are that many, without white space after the last."""
     stream = SentenceStream(max_sentences)
     return stream.feed(text) + stream.finish()
 
 
 class SentenceStream:
-    """Takes text in chunks of any size, gives it back in whole sentences, and is `full` once the cap is reached."""
+    """Takes text in chunks of any size and returns it in whole sentences; `full` once the cap is reached."""
 
     def __init__(self, max_sentences: int | None = None) -> None:
         if max_sentences is not None and max_sentences < 1:
             raise ValueError(f"max_sentences is {max_sentences}; it must be at least 1, or None for no cap")
         self._left = max_sentences
         self._scanner = _Scanner("", final=False)
-        self._held: list[str] = []  # the open sentence, as far as the scanner has forgotten it
-        self._start = 0  # where the rest of it begins in the scanner's text
+        self._held: list[str] = []  # the part of the open sentence that the scanner has dropped
+        self._start = 0  # where the rest of that sentence begins in the scanner's text
 
     @property
     def full(self) -> bool:
         return self._left == 0
 
     def feed(self, chunk: str) -> str:
-        """What may be emitted now."""
+        """The text that can be emitted after this chunk."""
         return "".join(self.take_sentences(chunk))
 
     def finish(self) -> str:
-        """What may be emitted now that no more text will come."""
+        """The text that can be emitted at the end of the stream."""
         return "".join(self.take_rest())
 
     def take_sentences(self, chunk: str) -> list[str]:
-        """The sentences that are certain now, each with the white space before it."""
+        """The sentences that are complete after this chunk, each with the white space before it."""
         if self.full:
             return []
         self._scanner.text += chunk
@@ -126,7 +128,7 @@ class SentenceStream:
                 if self._left == 0:
                     out[-1] = out[-1].rstrip()
                     return out
-        # In steps, not with every character: to forget is to copy what is kept.
+        # Not after every chunk, because it copies the text that is kept.
         if (gone := self._scanner.pos - BACK) > _KEPT:
             if gone > self._start:
                 self._held.append(self._scanner.text[self._start : gone])
@@ -135,7 +137,7 @@ class SentenceStream:
         return out
 
     def take_rest(self) -> list[str]:
-        """The same, now that no more text will come; at last what is no whole sentence, perhaps white space alone."""
+        """The remaining sentences at the end of the stream, and the rest of the text, perhaps only white space."""
         self._scanner.final = True
         out = self.take_sentences("")
         if self._left == 0:
@@ -153,13 +155,13 @@ class SentenceStream:
         return sentence
 
 
-# What a step found when it found no end; offsets are never negative.
+# Results of a step that found no end; offsets are never negative.
 _MOVED: Final = -1
 _WAIT: Final = -2
 
 
 class _Scanner:
-    """Walks `text` once and reports sentence ends; until `final`, `text` may grow between two walks."""
+    """Scans `text` once and reports sentence ends; until `final`, text may be appended between two scans."""
 
     def __init__(self, text: str, *, final: bool) -> None:
         self.text = text
@@ -172,14 +174,14 @@ class _Scanner:
         self._has_word = False
         self._searched = 0
         self._begin = 0
-        """Where the sentence begins; below 0 if that is forgotten."""
+        """Where the sentence begins; negative if that text was dropped."""
         self._address = False
         self._address_start = 0
         self._next_item = ("", 0)
-        """How the next item of the list in this line is marked, and its number."""
+        """The mark and the number of the next item of the list in this line."""
 
     def ends(self) -> Iterator[int]:
-        """Each end in the text so far; stops where the text is used up or the next end needs more of it."""
+        """Each end in the text so far, until the next one needs more text."""
         while True:
             if self._fence:
                 end = self._in_fence()
@@ -197,7 +199,7 @@ class _Scanner:
                 yield end
 
     def forget(self, count: int) -> None:
-        """Drop `count` characters that no later decision can look at."""
+        """Drop the first `count` characters, which no later decision needs."""
         self._worded(count)
         self.text = self.text[count:]
         self.pos -= count
@@ -225,7 +227,7 @@ class _Scanner:
                 self.pos = self._address_start = pause.end()
                 return _MOVED
             settled = self.final or pause.end(3) < len(text)
-            # Most stops that are none stand inside a word or a number: "3.14", "example.org", "f(x.y)".
+            # A stop inside a word or a number: "3.14", "example.org", "f(x.y)".
             if settled and not gap and head and not head[0].isupper() and UNSPACED_SET.isdisjoint(run):
                 continue
             item = _item_before(pause)
@@ -244,8 +246,8 @@ class _Scanner:
         return _WAIT
 
     def _is_item(self, item: re.Match[str], pause: re.Match[str], settled: bool) -> bool | None:
-        """Whether a number or letter marks an item: that with which a sentence begins, the next of its list, the first
-        behind a colon. None while it is not certain that words follow it."""
+        """Whether a number or letter marks an item: at the beginning of a sentence, next in its list, or first after a
+        colon. None as long as it is not certain that words follow."""
         run, gap, head = pause.group(0, 2, 3)
         mark, number = item[1] + run, int(item[2]) if item[2].isdecimal() else ord(item[2])
         is_next = (mark, number) == self._next_item
@@ -261,7 +263,7 @@ class _Scanner:
         return True
 
     def _opens_with_time(self, pause: re.Match[str]) -> bool:
-        """Whether the sentence has no more than a time yet: "At 5 a.m. Mr. Smith", "By Jan. Apple had"."""
+        """Whether the sentence so far is only a time: "At 5 a.m. Mr. Smith", "By Jan. Apple had"."""
         if pause[0] != "." or pause.start() - self._begin > BACK:
             return False
         first, *rest = self.text[max(self._begin, 0) : pause.start()].split() or [""]
@@ -270,7 +272,7 @@ class _Scanner:
         )
 
     def _in_address(self) -> int:
-        """An address ends at white space; stops at its end are the sentence's."""
+        """Scan to the end of an address, which is white space; stops before it belong to the sentence."""
         text = self.text
         space = _SPACE.search(text, self.pos)
         if space is None:
@@ -284,7 +286,7 @@ class _Scanner:
         self._address = False
         low = max(at - BACK, 0)
         bare = text[low:at].rstrip(STOPS + CLOSERS)
-        # Not back to what made it an address: "www." is met once.
+        # Not back to the start of the address, or "www." would be matched again.
         self.pos = max(low + len(bare), self._address_start)
         lead = after[2].lstrip(OPENERS)
         # "https://example.org API" is one thing, "https://example.org It" two, and so are two addresses.
@@ -302,11 +304,11 @@ class _Scanner:
             self._next_item = ("", 0)
             return start
         if bullet:
-            # What follows may be a number or a fence, so the line still starts; a bullet alone is no sentence.
+            # A number or a fence may follow, so this is still the line start; a bullet alone is no sentence.
             self.pos = line.end(2)
             self._heading = bullet[0] == "#"
             return start
-        # A head that cannot become a marker is let through at once, lest text without spaces be held back.
+        # Do not wait for a head that cannot become a marker, or text without spaces would be held back.
         settled = self.final or line.end() < len(self.text)
         if not settled and (not head or _MARKER_SO_FAR.fullmatch(head)):
             return _WAIT
@@ -351,7 +353,7 @@ class _Scanner:
 
 
 def _item_before(pause: re.Match[str]) -> re.Match[str] | None:
-    """The number or letter that a stop or bracket makes a marker, if that is what it stands behind."""
+    """The number or letter before a stop or bracket that makes it a list marker, if there is one."""
     start = pause.start()
     if pause[0] not in (".", ")", ".)") or not (mark := pause.string[start - 1 : start]).isalnum():
         return None

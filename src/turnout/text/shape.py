@@ -1,17 +1,17 @@
-"""A text's outward shape: how long it is and what it is made of, whatever it says.
+"""Features of a text's form: how long it is and what it is made of.
 
-Such numbers say little about a question, but what they say carries over from one kind of question to another, which
-words do not. They are read off the folded text in time linear in what is read, and that is capped.
+Such numbers say little about a question, but unlike words, what they say applies to all kinds of questions. They are
+computed from the folded text, in linear time up to a limit.
 """
 
 from __future__ import annotations
 
 from math import log1p
 
-# What is beyond only counts as length: the proportions of a long text show in its first pages.
+# Characters read for everything but the length: the proportions of a long text show in its first pages.
 READ = 4096
 
-# How many numbers `shape_of` gives.
+# How many numbers `shape_of` returns.
 NUMBERS = 14
 
 _ASCII = bytes(range(128))
@@ -22,7 +22,7 @@ _BUT_SIGNS = bytes(set(_ASCII) - set(_SIGNS)) + bytes(range(128, 256))
 
 
 def shape_of(folded: str) -> tuple[float, ...]:
-    """Logarithms of counts, and proportions: all of them finite, and none larger than a few dozen."""
+    """Logarithms of counts, and proportions: all finite, none larger than a few dozen."""
     read = folded[:READ]
     encoded = read.encode("utf-8", "replace")
     words = read.split()
@@ -32,7 +32,7 @@ def shape_of(folded: str) -> tuple[float, ...]:
     length = log1p(len(folded))
     return (
         length,
-        # A tenth keeps it in the range of the others: the logarithm of 16 million is 17.
+        # Divided by ten to keep it in the range of the others: the logarithm of 16 million is 17.
         length * length / 10,
         log1p(len(words)),
         min(size / count, 32.0),

@@ -1,14 +1,14 @@
-"""A compound question as its parts: "check the weather and are the lights on" is two, "cats and dogs" is one.
+"""Splits a compound question into parts: "check the weather and are the lights on" is two, "cats and dogs" is one.
 
-A cut is made at a conjunction or a comma when both sides ask something, each by a trigger phrase of the caller's or
-by a verb or question word of its own, and the second can be understood alone (`clause` says when). So lists, names,
-noun pairs and comparisons stay whole, and so does a story with the question it leads to. In doubt nothing is cut: a
-question too long is answered better than half a question. Where one question mark follows another (`split_questions`)
-the sentences are parts if the caller knows an answer to each of them: much of what is asked twice is one question.
+A cut is made at a conjunction or a comma if both sides ask something, each with one of the caller's trigger phrases or
+with a verb or question word of its own, and if the second can be understood alone (see `clause`). So lists, names, noun
+pairs and comparisons stay whole, and so does a story with the question it leads to. When in doubt, nothing is cut: a
+question too long is answered better than half a question. Sentences with question marks (`split_questions`) are parts
+only if the caller can answer each of them, because two such sentences are often one question.
 
-Invariant: parts are stretches of the text, in order; only conjunctions, punctuation and white space lie between them;
-a part split again is itself. Only the first `WINDOW` characters are looked at and at most `MOST` parts are made; the
-rest stays with the last part. So time is linear up to the window and constant beyond it.
+Invariant: parts are stretches of the text, in order; only conjunctions, punctuation and white space are between them;
+splitting a part again gives the part. Only the first `WINDOW` characters are read and at most `MOST` parts are made;
+the rest stays with the last part. So time is linear up to the window and constant beyond it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .lex import MARKS, Lexeme, asking, read_words, unquoted
 from .match import Matcher
 from .reference import find_reference
 
-# Parts run at the same time and each may cost an LLM call; more are not asked at once.
+# Parts run concurrently, and each may cost an LLM call.
 MOST: Final = 16
-# Several times the longest question in the public sets this was measured on; what is longer is a document.
+# Several times the longest question in the public datasets this was measured on; a longer text is a document.
 WINDOW: Final = 4_096
 
 
 def triggers(matcher: Matcher, ids: Container[int] | None = None) -> Hits:
-    """The trigger test of a compiled set of patterns, or of those of its patterns that `ids` holds."""
+    """The trigger test for a compiled set of patterns, or for those with these ids."""
 
     def hits(text: str) -> bool:
         found = matcher.scan(fold(text).text)
@@ -41,20 +41,20 @@ def triggers(matcher: Matcher, ids: Container[int] | None = None) -> Hits:
 
 
 def split(text: str, hits: Hits | None = None, *, most: int = MOST) -> list[str]:
-    """The parts of a question in order: itself alone unless it is compound, nothing if it is blank."""
-    return _parts(text, hits, most, told=False)
+    """The parts of a question in order: only itself unless it is compound, none if it is blank."""
+    return _parts(text, hits, most, statement=False)
 
 
 def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> list[str]:
-    """The questions of a text, if each can be understood alone and `knows` says of each that it has an answer.
+    """The questions of a text, if each can be understood alone and `knows` accepts each; else the whole text.
 
-    What is stated goes with the question before it, and before the first with the first. Nothing is cut otherwise.
+    Statements go with the question before them, and at the beginning with the first question.
     """
-    asked = text.strip()
-    whole = unquoted(asked)
+    question = text.strip()
+    whole = unquoted(question)
     window = whole[:WINDOW]
     if len(asking(window)) < 2:
-        return [asked] if asked else []
+        return [question] if question else []
     tokens, quoted = read_words(window)
     opening = [at for at, token in enumerate(tokens) if token.opens and not {at - 1, at} <= quoted]
     cuts = [0]
@@ -65,9 +65,9 @@ def split_questions(text: str, hits: Hits, knows: Hits, *, most: int = MOST) -> 
             cuts.append(start)
         since = since or bool(asking(sentence))
     if len(cuts) < 2:
-        return [asked]
+        return [question]
     parts = [_without_joint(whole[start:end]) for start, end in pairwise((*cuts, len(whole)))]
-    return parts if all(knows(part[:WINDOW]) for part in parts) else [asked]
+    return parts if all(knows(part[:WINDOW]) for part in parts) else [question]
 
 
 def _asks_alone(sentence: str, hits: Hits) -> bool:
@@ -95,24 +95,24 @@ def _joint_length(tokens: Sequence[Lexeme]) -> int:
 
 
 def split_off(text: str, hits: Hits | None = None) -> tuple[str, str]:
-    """A text that need not ask anything, and what is asked behind its first conjunction; blank if nothing is."""
-    first, rest, *_ = (*_parts(text, hits, 2, told=True), "", "")
+    """The text before its first question after a conjunction, which need not ask anything, and that question or ""."""
+    first, rest, *_ = (*_parts(text, hits, 2, statement=True), "", "")
     return first, rest
 
 
-def _parts(text: str, hits: Hits | None, most: int, *, told: bool) -> list[str]:
+def _parts(text: str, hits: Hits | None, most: int, *, statement: bool) -> list[str]:
     whole = text.strip()
     window = whole[:WINDOW]
     folded = fold(window).text
-    # Most questions join nothing, and RE2 says so in a quarter of the time that `re` takes.
+    # A cut needs a conjunction or comma, and no comparison. RE2 finds out four times as fast as `re`.
     if signs().scan(folded) != (0,):
         return [whole] if folded or whole != window else []
-    asked, whole = whole, unquoted(whole)
+    question, whole = whole, unquoted(whole)
     window = whole[:WINDOW]
     clauses = bind(read_clauses(window, hits))
-    cuts = find_cuts(window, clauses, hits, most, told=told)
+    cuts = find_cuts(window, clauses, hits, most, statement=statement)
     if not cuts:
-        return [asked]
+        return [question]
     starts = [clauses[cut].start for cut in (0, *cuts)]
     ends = [clauses[cut - 1].end for cut in cuts]
     ends.append(clauses[-1].end if len(whole) == len(window) else len(whole))

@@ -1,9 +1,9 @@
-"""A follow-up in words of its own: "and tomorrow?" after "Will it rain in Paris?" is "Will it rain in Paris tomorrow?".
+"""Rewrites a follow-up: "and tomorrow?" after "Will it rain in Paris?" is "Will it rain in Paris tomorrow?".
 
-What a follow-up leaves out is taken from the question before it: a fragment takes the place of the phrase like it, or
-is added; a word that points is replaced by what was named. Where neither can be done, the question before it stands
-behind it in brackets: whoever searches finds its words, and whoever reads sees what was meant. A text that stands alone
-is returned as it is. English only; anything else stands alone or gets its brackets.
+The missing words are taken from the question before it: a fragment replaces a similar phrase or is appended; a word
+that points is replaced by what was named. If neither is possible, the question before it is appended in brackets, so
+that a search finds its words and a reader sees what is meant. A text that stands alone is returned unchanged. Only
+English is rewritten; other languages stand alone or get the brackets.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from .reference import find_reference
 from .words import Words, match_phrase
 
 LISTS: Final = Words("standalone", "en")
-# Words of a fragment at most: "in the north of France".
+# Most words of a fragment: "in the north of France".
 FRAGMENT: Final = 6
-# Words of a question that says next to nothing: "why?", "which of them?".
+# Most words of a question that names nothing: "why?", "which of them?".
 BARE: Final = 3
-# What is read of a question: the longest that a person types in one breath.
+# Characters of the longest question that is rewritten or used.
 WINDOW: Final = 400
 _END: Final = " ?!.,;:…¿¡"
 _word: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*").finditer
 
 
 def make_standalone(text: str, history: Sequence[str], knows: Callable[[str], bool] = lambda text: False) -> str:
-    """The text as it is understood after the user's questions before it, oldest first. `knows` tells whether a few
-    words are a question of their own: "and the news?"."""
+    """The text as it is understood after the user's earlier questions, oldest first. `knows` says whether a few words
+    are a question of their own: "and the news?"."""
     before = next((turn.strip() for turn in reversed(history) if turn.strip()), "")
     if not before or len(before) > WINDOW or len(text) > WINDOW:
         return text
     if fragment := _fragment(text):
         return _put(fragment, before) if _has_place(fragment) or not knows(fragment) else fragment
     found = find_reference(text, history)
-    # What leans by its looks alone is taken for a follow-up only if it could hardly be a question.
+    # A text that only looks like a follow-up counts as one only if it is hardly a question.
     if found is None or (found.kind == "followup" and (knows(text) or len(list(_word(text))) > BARE)):
         return text
     topic = _topic(before) if found.kind != "followup" else ""
@@ -44,13 +44,13 @@ def make_standalone(text: str, history: Sequence[str], knows: Callable[[str], bo
 
 
 def _has_place(fragment: str) -> bool:
-    """Whether it says when or where, which is no question."""
+    """Whether a fragment is a time or a place, which is no question."""
     words = [fold(word[0]).text for word in _word(fragment)]
     return words[0] in LISTS.prepositions or match_phrase(words, LISTS.times) == len(words)
 
 
 def _fragment(text: str) -> str:
-    """What stands behind the opener of a text that asks nothing by itself; empty if it is a question."""
+    """The words after the opener of a text that asks nothing by itself; empty if it is a question."""
     words = list(_word(text))
     folded = [fold(word[0]).text for word in words]
     opened = match_phrase(folded, LISTS.openers)
@@ -65,35 +65,33 @@ def _fragment(text: str) -> str:
 
 
 def _put(fragment: str, before: str) -> str:
-    """The question before, with the fragment in the place of what is like it."""
+    """The question before, with the fragment in the place of a similar phrase."""
     mark = before[len(before.rstrip(_END)) :].strip() or "?"
-    asked = before.rstrip(_END)
-    words = list(_word(asked))
+    before = before.rstrip(_END)
+    words = list(_word(before))
     folded = [fold(word[0]).text for word in words]
     first = fold(fragment.split(maxsplit=1)[0]).text
     is_time = match_phrase([fold(word[0]).text for word in _word(fragment)], LISTS.times) > 0
-    for at in range(len(words) - 1, -1, -1):
-        size = match_phrase(folded, LISTS.times, at)
-        if is_time and size:
-            return f"{asked[: words[at].start()]}{fragment}{asked[words[at + size - 1].end() :]}{mark}"
     if is_time:
-        return f"{asked} {fragment}{mark}"
+        for at in reversed(range(len(words))):
+            if size := match_phrase(folded, LISTS.times, at):
+                return f"{before[: words[at].start()]}{fragment}{before[words[at + size - 1].end() :]}{mark}"
+        return f"{before} {fragment}{mark}"
     places = [at for at, word in enumerate(folded) if at and word in LISTS.prepositions]
-    alike = [at for at in places if folded[at] == first]
-    if alike:
-        return f"{asked[: words[alike[-1]].start()]}{fragment}{_time_behind(asked, words, folded, alike[-1])}{mark}"
+    if alike := [at for at in places if folded[at] == first]:
+        return f"{before[: words[alike[-1]].start()]}{fragment}{_time_behind(before, words, folded, alike[-1])}{mark}"
     if first in LISTS.prepositions or not places:
-        return f"{asked} {fragment}{mark}"
-    # A bare name takes the place of what the last preposition leads to.
+        return f"{before} {fragment}{mark}"
+    # A bare name replaces what follows the last preposition.
     end = words[places[-1]].end()
-    return f"{asked[:end]} {fragment}{_time_behind(asked, words, folded, places[-1])}{mark}"
+    return f"{before[:end]} {fragment}{_time_behind(before, words, folded, places[-1])}{mark}"
 
 
-def _time_behind(asked: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> str:
-    """When, where that is said behind the phrase that is replaced."""
+def _time_behind(question: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> str:
+    """The time at the end of the question, after the phrase that is replaced, if there is one."""
     for place in range(at + 1, len(words)):
         if match_phrase(folded, LISTS.times, place) == len(words) - place:
-            return f" {asked[words[place].start() :]}"
+            return f" {question[words[place].start() :]}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""How many tokens a text is, without a tokenizer: four UTF-16 units each, rounded down, as the tiers scorer counts."""
+"""Estimates tokens without a tokenizer: four UTF-16 units each, rounded down, as the tiers scorer does."""
 
 from __future__ import annotations
 

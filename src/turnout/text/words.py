@@ -1,7 +1,6 @@
-"""Word lists are data: a TOML file for each language, read when first needed. `en.toml` says how one is written.
+"""Word lists, from one TOML file for each language, read on first use. `en.toml` explains the format.
 
-Invariant: a list is one set for as long as the process lives, and a name that no file has is an error, never an empty
-list.
+Invariant: a list never changes, and a name that no file has is an error, not an empty list.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Words:
         if name.startswith("_"):
             raise AttributeError(name)
         found = frozenset(self._find(self._table, name))
-        # An attribute from now on: to ask for it again costs nothing.
+        # Cached as an attribute.
         setattr(self, name, found)
         return found
 
@@ -42,7 +41,7 @@ class Words:
 
 
 def match_phrase(words: Sequence[str], phrases: frozenset[str], at: int = 0) -> int:
-    """How many words from there on are one of the phrases: the longest that it can be."""
+    """The number of words in the longest of the phrases that begins at this position; 0 if none does."""
     for phrase in _by_first_word(phrases).get(words[at], ()) if at < len(words) else ():
         if tuple(words[at : at + len(phrase)]) == phrase:
             return len(phrase)
@@ -58,7 +57,7 @@ def _by_first_word(phrases: frozenset[str]) -> dict[str, list[tuple[str, ...]]]:
 
 
 def read_table(table: str, language: str) -> dict[str, Any]:
-    """All that a language's file says under one heading."""
+    """One table of a language's file."""
     found: dict[str, Any] = _read(language).get(table, {})
     return found
 
