@@ -1,7 +1,7 @@
-"""The words of each language that tell what a sentence states: which count as one, which negate, which are numbers.
+"""The word lists that statements are read with, by language: synonyms, opposites, negations, numbers.
 
-The lists are data (`citation.toml`). A word is compared by its key: without accents and ending, and by the first word
-of its group; of two opposites one is the other negated.
+The lists are data (`citation.toml`). A word is compared by its key: without accents and ending, and replaced by the
+first of its synonyms; one of two opposites is the other negated.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from turnout.text.fold import fold
 from turnout.text.words import Words, read_table
 
 LANGUAGES: Final = ("en", "es", "de", "fr")
-# How a word stands: a bit each, so that all occurrences of one are a small number.
+# How a word occurs, as bits: asserted, negated, or in reach of a verb like "refuse".
 SO, NOT_SO, DENIED = 1, 2, 4
-# Letters that are compared: what is behind them tells forms of a word apart more often than words.
+# Letters of a word that are compared: those after them more often distinguish forms of a word than words.
 STEM: Final = 6
-# A word loses its ending as long as so many letters stay.
+# Letters that remain at least when an ending is cut off.
 SHORTEST_STEM: Final = 3
-# Enough to tell a language by its small words.
+# Characters that a language is guessed from.
 GUESSED_FROM: Final = 4000
 
 
 class Vocabulary(Struct, frozen=True):
-    """A language's lists, as they are asked."""
+    """A language's lists, ready for lookup."""
 
     plain: frozenset[str]
     light: frozenset[str]
@@ -45,12 +45,12 @@ class Vocabulary(Struct, frozen=True):
     hedge: Mapping[str, str]
     than: frozenset[str]
     compared: Mapping[str, str]
-    """What stands before `than` makes a number: over, under."""
+    """The hedge that a word before `than` gives a number: over, under."""
     month: Mapping[str, int]
     number: Mapping[str, float]
     scale: Mapping[str, float]
     joint: str
-    """What joins hundreds to the rest: "two hundred and fifty"."""
+    """The word that joins hundreds to the rest: "two hundred and fifty"."""
 
 
 @cache
@@ -87,7 +87,7 @@ def lists(lang: str) -> Vocabulary:
 
 @cache
 def months() -> dict[str, int]:
-    """Of all languages: of a date alone the language cannot be told."""
+    """Of all languages, since a date alone does not tell its language."""
     tables = [read_table(lang, "citation")["month"] for lang in LANGUAGES]
     return {word: at for table in tables for at, names in enumerate(table, 1) for word in names.split()}
 
@@ -98,7 +98,7 @@ def units() -> dict[str, str]:
 
 
 def guess_language(text: str, otherwise: str = "en") -> str:
-    """Whose small words it has most of; `otherwise` where that is one of several."""
+    """The language with most function words in the text; `otherwise` if that is among several."""
     words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
     small = {lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words) for lang in LANGUAGES}
     return max(LANGUAGES, key=lambda lang: (small[lang], lang == otherwise))
@@ -122,7 +122,7 @@ def stem(word: str, suffixes: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=16_384)
 def key_of(word: str, lang: str) -> tuple[str, int]:
-    """What a word is compared by, and how it stands if nothing negates it."""
+    """The key of a word, and whether it is SO or NOT_SO if nothing negates it."""
     known = lists(lang)
     if found := known.opposite.get(word):
         return found
