@@ -1,7 +1,7 @@
-"""The weather: Open-Meteo's JSON, for the place in the settings or one that the question names.
+"""The weather from Open-Meteo, for the place in the settings or one that the question names.
 
-The facts of an answer are those of the time that is asked about, and of no other: a condition about tomorrow is judged
-by tomorrow. They are metric; the text is in the user's units.
+The facts of an answer are only those of the time the question is about: a condition about tomorrow is judged by
+tomorrow. They are metric; the text is in the user's units.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
 from .fetch import Site, health_of
-from .source import Cause, Empty, Failure, Health, HourOfWeather, Result, SourceAnswer, SourceQuestion
+from .source import Cause, Empty, Failure, Health, HourOfWeather, Result, Source, SourceAnswer, SourceQuestion
 from .weather import CODES, WeatherSpan, span_of
 from .weather import DAYS as DAY_NAMES
 
 Units = Literal["metric", "imperial"]
-# As far as a week and the weekend after it reach.
+# Days of forecast: enough for next week and the weekend after it.
 DAYS = 14
 # A place in a question: "in Phoenix", "for New York", "in San José today".
 _named_place = re.compile(r"\b(?:in|for|at|near|around)\s+((?:[A-Z][\w'’.-]*\s?){1,4})").search
@@ -27,21 +27,14 @@ _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augu
 _NOT_PLACES = frozenset((*DAY_NAMES, *_MONTHS, "december"))
 
 
-class Town(NamedTuple):
+class Town(Struct, frozen=True):
     name: str
     latitude: float
     longitude: float
-
-
-class _Found(Struct, frozen=True):
-    name: str
-    latitude: float
-    longitude: float
-    country_code: str = ""
 
 
 class _Places(Struct, frozen=True):
-    results: list[_Found] = []
+    results: list[Town] = []
 
 
 Numbers = list[float | None]
@@ -83,7 +76,7 @@ class _Weather(Struct, frozen=True):
     daily: _Daily = _Daily()
 
 
-class Forecast:
+class Forecast(Source):
     def __init__(
         self, site: Site, geocoder: Site | None, place: str | Town, units: Units = "metric", description: str = ""
     ) -> None:
@@ -109,22 +102,18 @@ class Forecast:
         except (ValueError, OverflowError) as error:
             return self._site.misread(str(error))
         if not facts:
-            return Empty(f"the weather {span.said} in {place.name}")
+            return Empty()
         return SourceAnswer("\n".join(_tell(facts, span, place.name, self._units)), facts=tuple(facts))
 
     async def check(self) -> Health:
         async def look() -> object:
             place = await self._find(self._place)
             if isinstance(place, Empty):
-                return self._site.failed(
-                    Cause.ERROR, f"there is no place called {str(self._place)[:80]!r}: check place"
-                )
+                problem = f"there is no place called {str(self._place)[:80]!r}: check place"
+                return self._site.failed(Cause.ERROR, problem)
             return place if isinstance(place, Failure) else await self._weather(place)
 
         return await health_of(look())
-
-    def words(self) -> Sequence[str]:
-        return ()
 
     async def _find(self, place: str | Town) -> Town | Failure | Empty:
         if isinstance(place, Town):
@@ -137,11 +126,10 @@ class Forecast:
         if isinstance(got, Failure):
             return got
         if not got.results:
-            return Empty(f"a place called {place}")
-        found = got.results[0]
+            return Empty()
         if len(self._known) < 1000:
-            self._known[place] = Town(found.name, found.latitude, found.longitude)
-        return Town(found.name, found.latitude, found.longitude)
+            self._known[place] = got.results[0]
+        return got.results[0]
 
     async def _weather(self, place: Town) -> _Weather | Failure:
         params: dict[str, str | int] = {
@@ -160,9 +148,9 @@ class Forecast:
 
 
 def place_in(question: str) -> str:
-    """The place a question names, blank if none."""
-    found = _named_place(question)
-    name = found[1].strip(" .?!,") if found is not None else ""
+    """The place a question names; empty if none."""
+    match = _named_place(question)
+    name = match[1].strip(" .?!,") if match is not None else ""
     return "" if name.casefold() in _NOT_PLACES else name
 
 
@@ -198,15 +186,15 @@ def _facts(got: _Weather, span: WeatherSpan, zone: timezone) -> Iterator[HourOfW
     for n, hour in enumerate(hours.time):
         at = datetime.fromisoformat(hour).replace(tzinfo=zone)
         if span.first - timedelta(hours=1) < at < span.last:
-            warm = _at(hours.temperature_2m, n)
+            degrees = _at(hours.temperature_2m, n)
             yield HourOfWeather(
                 at=at,
                 code=int(_at(hours.weather_code, n) or 0),
                 rain_probability=_share(_at(hours.precipitation_probability, n)),
                 rain_mm=_at(hours.precipitation, n),
                 snow_cm=_at(hours.snowfall, n),
-                low_c=warm,
-                high_c=warm,
+                low_c=degrees,
+                high_c=degrees,
                 wind_kmh=_at(hours.wind_speed_10m, n),
             )
 
@@ -224,20 +212,19 @@ def _tell(facts: Sequence[HourOfWeather], span: WeatherSpan, place: str, units: 
         facts = [_sum(facts)]
     for one in facts:
         when = span.said if len(facts) == 1 else f"{one.at:%A}"
-        said = [CODES.get(one.code, f"code {one.code}")]
+        metric = units == "metric"
+        words = [CODES.get(one.code, f"code {one.code}")]
         if one.low_c is not None and one.high_c is not None:
-            said.append(_temperature(one.low_c, one.high_c, units))
+            words.append(_temperature(one.low_c, one.high_c, units))
         if one.rain_probability is not None:
-            said.append(f"{one.rain_probability:.0%} chance of precipitation")
+            words.append(f"{one.rain_probability:.0%} chance of precipitation")
         if one.rain_mm:
-            said.append(f"{one.rain_mm:g} mm" if units == "metric" else f"{one.rain_mm / 25.4:.2f} in")
+            words.append(f"{one.rain_mm:g} mm" if metric else f"{one.rain_mm / 25.4:.2f} in")
         if one.snow_cm:
-            said.append(f"{one.snow_cm:g} cm of snow" if units == "metric" else f"{one.snow_cm / 2.54:.1f} in of snow")
+            words.append(f"{one.snow_cm:g} cm of snow" if metric else f"{one.snow_cm / 2.54:.1f} in of snow")
         if one.wind_kmh is not None:
-            said.append(
-                f"wind {one.wind_kmh:.0f} km/h" if units == "metric" else f"wind {one.wind_kmh / 1.609:.0f} mph"
-            )
-        yield f"{place}, {when}: {', '.join(said)}."
+            words.append(f"wind {one.wind_kmh:.0f} km/h" if metric else f"wind {one.wind_kmh / 1.609:.0f} mph")
+        yield f"{place}, {when}: {', '.join(words)}."
 
 
 def _temperature(low: float, high: float, units: Units) -> str:
@@ -248,21 +235,18 @@ def _temperature(low: float, high: float, units: Units) -> str:
 
 
 def _sum(hours: Sequence[HourOfWeather]) -> HourOfWeather:
-    """Some hours as one: the most severe code, the extremes, what falls in all."""
+    """Several hours as one: the most severe code, the extremes, and all precipitation."""
 
-    def known(values: Iterator[float | None]) -> list[float]:
-        return [value for value in values if value is not None]
+    def known(name: str) -> list[float]:
+        return [value for one in hours if (value := getattr(one, name)) is not None]
 
-    chances = known(one.rain_probability for one in hours)
-    winds = known(one.wind_kmh for one in hours)
-    lows, highs = known(one.low_c for one in hours), known(one.high_c for one in hours)
     return HourOfWeather(
         at=hours[0].at,
         code=max(one.code for one in hours),
-        rain_probability=max(chances, default=None),
-        rain_mm=sum(known(one.rain_mm for one in hours)) or None,
-        snow_cm=sum(known(one.snow_cm for one in hours)) or None,
-        low_c=min(lows, default=None),
-        high_c=max(highs, default=None),
-        wind_kmh=max(winds, default=None),
+        rain_probability=max(known("rain_probability"), default=None),
+        rain_mm=sum(known("rain_mm")) or None,
+        snow_cm=sum(known("snow_cm")) or None,
+        low_c=min(known("low_c"), default=None),
+        high_c=max(known("high_c"), default=None),
+        wind_kmh=max(known("wind_kmh"), default=None),
     )
