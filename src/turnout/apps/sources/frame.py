@@ -12,7 +12,7 @@ from turnout.apps.event import Citation
 
 from .fusion import FusedSection, label, quote
 from .plan import Plan, PlannedPart
-from .result import Attempt, PartResult
+from .result import PartResult, SourceAttempt
 
 _WHY = {
     "empty": "has nothing about this",
@@ -26,7 +26,9 @@ _WHY = {
 }
 
 
-def tell_part(part: PlannedPart, sections: Sequence[FusedSection], tried: Sequence[Attempt], met: bool | None) -> str:
+def tell_part(
+    part: PlannedPart, sections: Sequence[FusedSection], tried: Sequence[SourceAttempt], met: bool | None
+) -> str:
     """The answer to a part."""
     body = [sections[0].text if len(sections) == 1 else label(sections)] if sections else []
     used = [section.source for section in sections]
@@ -46,7 +48,7 @@ def _verdict(part: PlannedPart, met: bool | None) -> Iterator[str]:
         yield f"It is not the case: {condition}. So this does not apply: {then}."
 
 
-def _notes(tried: Sequence[Attempt], used: Sequence[str]) -> Iterator[str]:
+def _notes(tried: Sequence[SourceAttempt], used: Sequence[str]) -> Iterator[str]:
     """The notes of the sources in the answer, and the sources missing from it."""
     yield from (quote(one.said) for one in tried if one.source in used and one.said)
     if missing := [f"{one.source} {_WHY.get(one.ended, one.ended)}" for one in tried if one.ended != "answered"]:

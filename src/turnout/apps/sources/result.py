@@ -16,7 +16,7 @@ from .fusion import FusedSection
 from .plan import Plan, PlannedPart
 
 
-class Attempt(Struct, frozen=True, omit_defaults=True):
+class SourceAttempt(Struct, frozen=True, omit_defaults=True):
     """A request to one source, and how it ended."""
 
     source: str
@@ -44,7 +44,7 @@ class PartResult(Struct, frozen=True):
     fallback_occurred: bool
     latency_ms: float
     decision: str
-    tried: tuple[Attempt, ...]
+    tried: tuple[SourceAttempt, ...]
     sources: tuple[str, ...]
     """The sources of the answer."""
     condition_met: bool | None = None
@@ -79,7 +79,7 @@ class SearchResult(Event, frozen=True, tag="done"):
 
 def part_result(
     part: PlannedPart,
-    tried: Sequence[Attempt],
+    tried: Sequence[SourceAttempt],
     sections: Sequence[FusedSection],
     text: str,
     latency_ms: float,

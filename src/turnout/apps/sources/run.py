@@ -1,7 +1,7 @@
 """Runs a plan: all parts at once, and in each all sources at once, within one time limit.
 
 No source is awaited longer than that. One with a fallback has half of the time, so that the fallback has the other
-half. Each source that was asked ends in exactly one `Attempt`.
+half. Each source that was asked ends in exactly one `SourceAttempt`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .desk import Desk
 from .frame import tell_part
 from .fusion import FusedSection, cut, fuse
 from .plan import Plan, PlannedPart, PlannedSource
-from .result import Attempt, PartEnded, PartResult, part_result
+from .result import PartEnded, PartResult, SourceAttempt, part_result
 from .source import AskModel, Empty, Fact, SourceAnswer, SourceQuestion
 
 # The specification's limit on the time a caller waits for sources.
@@ -76,7 +76,7 @@ class PartRun:
         self.started = self.clock()
         self.until = self.started + bound_s
         self.fallback_from = self.started + FALLBACK_SHARE * bound_s
-        self.tried: dict[str, Attempt] = {}
+        self.tried: dict[str, SourceAttempt] = {}
         self.answers: dict[str, SourceAnswer] = {}
         self.ended: PartResult | None = None
         self._replaced: list[str] = []
@@ -124,25 +124,25 @@ class PartRun:
                 result, cached = await self.desk.ask(name, self.question, self.tenant)
         except TimeoutError:
             ms = self._ms_since(started)
-            self.tried[name] = Attempt(name, "slow", ms)
+            self.tried[name] = SourceAttempt(name, "slow", ms)
             self.emit(SourceSlow(self.number, name, ms))
             return False
         ms = self._ms_since(started)
         if isinstance(result, SourceAnswer):
             self.answers[name] = result
-            self.tried[name] = Attempt(name, "answered", ms, cached, result.note)
+            self.tried[name] = SourceAttempt(name, "answered", ms, cached, result.note)
             self.emit(SourceAnswered(self.number, name, ms, cached))
             self.emit(Section(self.number, name, cut(result.text)))
             return True
         why, message = ("empty", "") if isinstance(result, Empty) else (str(result.why), result.said)
-        self.tried[name] = Attempt(name, why, ms, said=message)
+        self.tried[name] = SourceAttempt(name, why, ms, said=message)
         self.emit(SourceFailed(self.number, name, ms, why, message))
         return False
 
     def _ms_since(self, started: float) -> float:
         return round((self.clock() - started) * 1000, 3)
 
-    def _settle(self) -> tuple[list[Attempt], list[tuple[str, SourceAnswer]]]:
+    def _settle(self) -> tuple[list[SourceAttempt], list[tuple[str, SourceAnswer]]]:
         """All attempts in the order of the plan, a fallback after the first of its sources; and the answers."""
         tried = []
         instead = tuple(name for name in self.part.names if name in self._replaced)
