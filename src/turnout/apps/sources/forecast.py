@@ -7,7 +7,7 @@ tomorrow. They are metric; the text is in the user's units.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
@@ -37,43 +37,33 @@ class _Places(Struct, frozen=True):
     results: list[Town] = []
 
 
-Numbers = list[float | None]
+# Open-Meteo's name of each field of a fact: for now, by hour and by day.
+_NOW = {
+    "low_c": "temperature_2m",
+    "high_c": "temperature_2m",
+    "code": "weather_code",
+    "rain_mm": "precipitation",
+    "wind_kmh": "wind_speed_10m",
+}
+_HOURLY = {**_NOW, "rain_probability": "precipitation_probability", "snow_cm": "snowfall"}
+_DAILY = {
+    "low_c": "temperature_2m_min",
+    "high_c": "temperature_2m_max",
+    "code": "weather_code",
+    "rain_mm": "precipitation_sum",
+    "wind_kmh": "wind_speed_10m_max",
+    "rain_probability": "precipitation_probability_max",
+    "snow_cm": "snowfall_sum",
+}
 
-
-class _Current(Struct, frozen=True):
-    time: str
-    temperature_2m: float | None = None
-    weather_code: float | None = None
-    precipitation: float | None = None
-    wind_speed_10m: float | None = None
-
-
-class _Hourly(Struct, frozen=True):
-    time: list[str] = []
-    temperature_2m: Numbers = []
-    precipitation_probability: Numbers = []
-    precipitation: Numbers = []
-    snowfall: Numbers = []
-    weather_code: Numbers = []
-    wind_speed_10m: Numbers = []
-
-
-class _Daily(Struct, frozen=True):
-    time: list[str] = []
-    weather_code: Numbers = []
-    temperature_2m_max: Numbers = []
-    temperature_2m_min: Numbers = []
-    precipitation_sum: Numbers = []
-    precipitation_probability_max: Numbers = []
-    snowfall_sum: Numbers = []
-    wind_speed_10m_max: Numbers = []
+Value = str | float | None
 
 
 class _Weather(Struct, frozen=True):
     utc_offset_seconds: int = 0
-    current: _Current | None = None
-    hourly: _Hourly = _Hourly()
-    daily: _Daily = _Daily()
+    current: dict[str, Value] | None = None
+    hourly: dict[str, list[Value]] = {}
+    daily: dict[str, list[Value]] = {}
 
 
 class Forecast(Source):
@@ -135,14 +125,14 @@ class Forecast(Source):
         params: dict[str, str | int] = {
             "latitude": f"{place.latitude:.4f}",
             "longitude": f"{place.longitude:.4f}",
-            "current": ",".join(_Current.__struct_fields__[1:]),
-            "hourly": ",".join(_Hourly.__struct_fields__[1:]),
-            "daily": ",".join(_Daily.__struct_fields__[1:]),
+            "current": ",".join(dict.fromkeys(_NOW.values())),
+            "hourly": ",".join(dict.fromkeys(_HOURLY.values())),
+            "daily": ",".join(_DAILY.values()),
             "timezone": "auto",
             "forecast_days": DAYS,
         }
         got = await self._site.json("/v1/forecast", _Weather, params)
-        if isinstance(got, _Weather) and got.current is None and not (got.daily.time or got.hourly.time):
+        if isinstance(got, _Weather) and got.current is None and not (got.daily.get("time") or got.hourly.get("time")):
             return self._site.misread("no weather in it")
         return got
 
@@ -155,56 +145,28 @@ def place_in(question: str) -> str:
 
 
 def _facts(got: _Weather, span: WeatherSpan, zone: timezone) -> Iterator[HourOfWeather]:
+    """The weather in a span; raises ValueError if a value is not what it should be."""
     if span.grain == "now" and got.current is not None:
-        now = got.current
-        yield HourOfWeather(
-            at=datetime.fromisoformat(now.time).replace(tzinfo=zone),
-            code=int(now.weather_code or 0),
-            rain_mm=now.precipitation,
-            low_c=now.temperature_2m,
-            high_c=now.temperature_2m,
-            wind_kmh=now.wind_speed_10m,
-        )
+        yield _fact(_NOW, got.current, zone)
         return
+    names, series, length = _HOURLY, got.hourly, timedelta(hours=1)
     if span.grain == "days":
-        days = got.daily
-        for n, day in enumerate(days.time):
-            at = datetime.fromisoformat(day).replace(tzinfo=zone)
-            if span.first <= at < span.last:
-                yield HourOfWeather(
-                    at=at,
-                    code=int(_at(days.weather_code, n) or 0),
-                    rain_probability=_share(_at(days.precipitation_probability_max, n)),
-                    rain_mm=_at(days.precipitation_sum, n),
-                    snow_cm=_at(days.snowfall_sum, n),
-                    low_c=_at(days.temperature_2m_min, n),
-                    high_c=_at(days.temperature_2m_max, n),
-                    wind_kmh=_at(days.wind_speed_10m_max, n),
-                )
-        return
-    hours = got.hourly
-    for n, hour in enumerate(hours.time):
-        at = datetime.fromisoformat(hour).replace(tzinfo=zone)
-        if span.first - timedelta(hours=1) < at < span.last:
-            degrees = _at(hours.temperature_2m, n)
-            yield HourOfWeather(
-                at=at,
-                code=int(_at(hours.weather_code, n) or 0),
-                rain_probability=_share(_at(hours.precipitation_probability, n)),
-                rain_mm=_at(hours.precipitation, n),
-                snow_cm=_at(hours.snowfall, n),
-                low_c=degrees,
-                high_c=degrees,
-                wind_kmh=_at(hours.wind_speed_10m, n),
-            )
+        names, series, length = _DAILY, got.daily, timedelta(days=1)
+    for n in range(len(series.get("time", ()))):
+        fact = _fact(names, {name: values[n] if n < len(values) else None for name, values in series.items()}, zone)
+        if span.first - length < fact.at < span.last:
+            yield fact
 
 
-def _at(numbers: Sequence[float | None], n: int) -> float | None:
-    return numbers[n] if n < len(numbers) else None
-
-
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else min(1.0, max(0.0, percent / 100))
+def _fact(names: Mapping[str, str], values: Mapping[str, Value], zone: timezone) -> HourOfWeather:
+    known = {field: float(value) for field, name in names.items() if (value := values.get(name)) is not None}
+    chance = known.pop("rain_probability", None)
+    return HourOfWeather(
+        at=datetime.fromisoformat(str(values.get("time"))).replace(tzinfo=zone),
+        code=int(known.pop("code", 0)),
+        rain_probability=None if chance is None else min(1.0, max(0.0, chance / 100)),
+        **known,
+    )
 
 
 def _tell(facts: Sequence[HourOfWeather], span: WeatherSpan, place: str, units: Units) -> Iterator[str]:

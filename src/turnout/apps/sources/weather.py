@@ -48,38 +48,39 @@ class WeatherSpan(NamedTuple):
 
 
 def span_of(question: str, now: datetime) -> WeatherSpan:
-    """The time a question is about, in the place's own time; without any, today."""
-    text = fold(question).text
+    """The time a question is about, in the place's own time; by default today."""
+    text, weekday = fold(question).text, now.weekday()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    day = timedelta(days=1)
-    if found := _days_ahead(text):
-        first = midnight + day * (_NUMBERS.get(found[1]) or int(found[1]))
-        return WeatherSpan("days", first, first + day, f"{first:%A}")
+
+    def days(ahead: int, count: int, said: str = "") -> WeatherSpan:
+        first = midnight + timedelta(days=ahead)
+        return WeatherSpan("days", first, first + timedelta(days=count), said or f"{first:%A}")
+
+    if match := _days_ahead(text):
+        return days(_NUMBERS.get(match[1]) or int(match[1]), 1)
     if "day after tomorrow" in text:
-        return WeatherSpan("days", midnight + 2 * day, midnight + 3 * day, "the day after tomorrow")
+        return days(2, 1, "the day after tomorrow")
     if "tomorrow" in text:
-        return WeatherSpan("days", midnight + day, midnight + 2 * day, "tomorrow")
+        return days(1, 1, "tomorrow")
     if "weekend" in text:
-        # On a Sunday, what is left of it.
-        first = midnight + day * max(0, 5 - now.weekday())
-        return WeatherSpan("days", first, midnight + day * (7 - now.weekday()), "this weekend")
+        # On a Sunday, the rest of it.
+        saturday = max(0, 5 - weekday)
+        return days(saturday, 7 - weekday - saturday, "this weekend")
     if "next week" in text:
-        first = midnight + day * (7 - now.weekday())
-        return WeatherSpan("days", first, first + 7 * day, "next week")
+        return days(7 - weekday, 7, "next week")
     if "week" in text or "coming days" in text or "next few days" in text:
-        return WeatherSpan("days", midnight, midnight + 7 * day, "this week")
+        return days(0, 7, "this week")
     for number, name in enumerate(DAYS):
         if re.search(rf"\b{name}\b", text):
-            first = midnight + day * ((number - now.weekday()) % 7)
-            return WeatherSpan("days", first, first + day, name.capitalize())
+            return days((number - weekday) % 7, 1, name.capitalize())
     if "tonight" in text or "this evening" in text:
-        morning = midnight + day + timedelta(hours=MORNING)
+        morning = midnight + timedelta(days=1, hours=MORNING)
         return WeatherSpan("hours", midnight.replace(hour=EVENING), morning, "tonight")
     if "later" in text or "this afternoon" in text:
-        return WeatherSpan("hours", now, midnight + day, "later today")
+        return WeatherSpan("hours", now, midnight + timedelta(days=1), "later today")
     if re.search(r"\b(?:now|currently|right now|outside|is it (?:raining|snowing|hot|cold|windy|sunny))\b", text):
         return WeatherSpan("now", now, now + timedelta(hours=1), "now")
-    return WeatherSpan("days", midnight, midnight + day, "today")
+    return days(0, 1, "today")
 
 
 def _rains(one: HourOfWeather) -> bool:
