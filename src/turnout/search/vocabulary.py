@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Final
 
-from msgspec import Struct
-
 from turnout.text.fold import fold
 from turnout.text.words import Words, read_table
 
@@ -28,61 +26,35 @@ SHORTEST_STEM: Final = 3
 GUESSED_FROM: Final = 4000
 
 
-class Vocabulary(Struct, frozen=True):
-    """A language's lists, ready for lookup."""
+class Vocabulary(Words):
+    """The lists of a language: those of `citation.toml` by their names there, and those made from them here."""
 
-    plain: frozenset[str]
-    light: frozenset[str]
-    suffixes: tuple[str, ...]
-    same: Mapping[str, str]
-    opposite: Mapping[str, tuple[str, int]]
-    particle: frozenset[str]
-    negation: frozenset[str]
-    denial: frozenset[str]
-    no_negation: frozenset[str]
-    breaks: frozenset[str]
-    reach: tuple[int, int]
-    hedge: Mapping[str, str]
-    than: frozenset[str]
-    compared: Mapping[str, str]
-    """The hedge that a word before `than` gives a number: over, under."""
-    month: Mapping[str, int]
-    number: Mapping[str, float]
-    scale: Mapping[str, float]
-    joint: str
-    """The word that joins hundreds to the rest: "two hundred and fifty"."""
+    def __init__(self, lang: str) -> None:
+        super().__init__(lang, "citation")
+        table = read_table(lang, "citation")
+        self.plain = frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"])
+        self.suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
+        groups = [group.split() for group in reversed(table["same"])]
+        self.same = {stem(word, self.suffixes): group[0] for group in groups for word in group}
+        self.opposite: dict[str, tuple[str, int]] = {}
+        for pair in table["opposite"]:
+            for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
+                self.opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
+        self.breaks: frozenset[str] = getattr(self, "break")
+        self.reach: tuple[int, int] = tuple(table["reach"])
+        self.hedge = {word: kind for kind in ("about", "over", "under") for word in table[kind].split()}
+        self.compared = {**dict.fromkeys(self.more, "over"), **dict.fromkeys(self.less, "under")}
+        """The hedge that a word before `than` gives a number: over, under."""
+        self.month = months()
+        self.number: Mapping[str, float] = table["number"]
+        self.scale: Mapping[str, float] = table["scale"]
+        self.joint: str = table["joint"]
+        """The word that joins hundreds to the rest: "two hundred and fifty"."""
 
 
 @cache
 def lists(lang: str) -> Vocabulary:
-    table = read_table(lang, "citation")
-    words = Words(lang, "citation")
-    suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
-    same = {stem(word, suffixes): group.split()[0] for group in reversed(table["same"]) for word in group.split()}
-    opposite = {}
-    for pair in table["opposite"]:
-        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
-            opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
-    return Vocabulary(
-        plain=frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"]),
-        light=words.light,
-        suffixes=suffixes,
-        same=same,
-        opposite=opposite,
-        particle=words.particle,
-        negation=words.negation,
-        denial=words.denial,
-        no_negation=frozenset(words.no_negation),
-        breaks=getattr(words, "break"),
-        reach=tuple(table["reach"]),
-        hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
-        than=words.than,
-        compared={**dict.fromkeys(words.more, "over"), **dict.fromkeys(words.less, "under")},
-        month=months(),
-        number=table["number"],
-        scale=table["scale"],
-        joint=table["joint"],
-    )
+    return Vocabulary(lang)
 
 
 @cache
