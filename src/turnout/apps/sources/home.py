@@ -68,7 +68,6 @@ def names_of(home: Home) -> tuple[str, ...]:
 
 
 class _Kind(NamedTuple):
-    name: str
     words: frozenset[str]
     domains: frozenset[str]
     classes: frozenset[str]
@@ -87,12 +86,11 @@ def kinds(table: str) -> tuple[_Kind, ...]:
     """The kinds in the table `property` or `thing`."""
     return tuple(
         _Kind(
-            name,
             frozenset((*row["words"].split(), *stems(row["words"].split()))),
             frozenset(row.get("domains", ())),
             frozenset(row.get("classes", ())),
         )
-        for name, row in lists()[table].items()
+        for row in lists()[table].values()
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from turnout.models.secret import Secret, SecretPlace
 from turnout.net.client import Client
 from turnout.net.egress import Origin, is_exposed, origin_of
 from turnout.net.public import PublicWeb
-from turnout.search import Index
+from turnout.search import Index, open_index
 
 from . import tables
 from .changes import ChangesSource, FolderSnapshots, WatchedSource
@@ -65,12 +65,11 @@ class TokenMissing(Exception):
 class Maker:
     """Makes sources, and collects their origins and the mistakes in their tables."""
 
-    def __init__(self, client: Client, public: PublicWeb, index: Callable[[str], Index], folder: Path) -> None:
+    def __init__(self, client: Client, public: PublicWeb, folder: Path) -> None:
         """`folder`: of the settings file; paths in it are relative to that."""
         self.client = client
         self.public = public
         self.origins: set[Origin] = set()
-        self._index = index
         self._folder = folder
         self._mistakes: list[Found] = []
         self.capacities: dict[str, Capacity] = {}
@@ -121,7 +120,7 @@ class Maker:
                 return self._http_json(name, entry)
             case tables.FilesFile():
                 folder = self._folder / os.path.expanduser(entry.folder)
-                return Files(name, folder, partial(self._index, name), description)
+                return Files(name, folder, partial(_open_index, name), description)
             case tables.ChangesFile():
                 return self._changes(name, entry, others)
             case _:
@@ -212,6 +211,13 @@ class Maker:
         watching = [WatchedSource(one, "this week" if isinstance(one, Forecast) else "") for one in known]
         folder = Path(os.path.expanduser(entry.folder)) if entry.folder else data_folder() / "changes"
         return ChangesSource(name, watching, FolderSnapshots(folder), entry.description, entry.every_s)
+
+
+def _open_index(name: str) -> Index:
+    """The index of a folder source, in a file of its own."""
+    folder = data_folder() / "search"
+    folder.mkdir(parents=True, exist_ok=True)
+    return open_index(folder / f"{name}.db")
 
 
 def _locate(url: str, private: bool) -> tuple[Origin, str]:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import json
 
 from turnout.config.document import Document, read
-from turnout.config.settings import data_folder, settings_file
+from turnout.config.settings import settings_file
 from turnout.models.proxy import read_proxy
 from turnout.net.client import Client
 from turnout.net.egress import Egress
 from turnout.net.public import PublicWeb
-from turnout.net.transport import Transport
-from turnout.search import Index, open_index
 
 from .changes import ChangesSource
 from .fetch import Capacity
@@ -38,11 +36,11 @@ class Sources:
         sources: Mapping[str, Source],
         client: Client,
         public: PublicWeb,
-        tables: Mapping[str, object] | None = None,
-        capacities: Iterable[Capacity] = (),
+        tables: Mapping[str, object],
+        capacities: Iterable[Capacity],
     ) -> None:
         self.sources = sources
-        written = {name: table for name, table in (tables or {}).items() if isinstance(table, dict)}
+        written = {name: table for name, table in tables.items() if isinstance(table, dict)}
         self.stamps = {name: json.encode(table, order="sorted").decode() for name, table in written.items()}
         """The settings of each source, since one with other settings gives other answers."""
         self.kinds = {name: str(table.get("kind") or name) for name, table in written.items()}
@@ -71,22 +69,13 @@ class Sources:
         await self._public.close()
 
 
-def open_sources(
-    config: str | os.PathLike[str] | None = None,
-    *,
-    index: Callable[[str], Index] | None = None,
-    transport: Transport | None = None,
-    public: Transport | None = None,
-) -> Sources:
-    """The sources of the user's settings; raises ConfigError with every mistake in them.
-
-    `index` opens the search index of a folder.
-    """
+def open_sources(config: str | os.PathLike[str] | None = None) -> Sources:
+    """The sources of the user's settings; raises ConfigError with every mistake in them."""
     file = settings_file(config)
     document = read(file) if file is not None else Document({}, {}, "")
     proxy = read_proxy(document)
     egress = Egress(frozenset(), proxy)
-    maker = Maker(Client(egress, transport), PublicWeb(public, proxy), index or _open_index, _folder_of(file))
+    maker = Maker(Client(egress), PublicWeb(proxy=proxy), file.parent if file is not None else Path())
     sources = maker.make_all(document)
     egress.allow(frozenset(maker.origins), proxy)
     tables = document.tree.get(TABLE, {})
@@ -95,16 +84,5 @@ def open_sources(
 
 def make_one(name: str, entry: Mapping[str, object], file: str) -> Source:
     """A source from its table alone, to validate it; raises ConfigError with every mistake."""
-    maker = Maker(Client(Egress()), PublicWeb(), _open_index, _folder_of(file))
+    maker = Maker(Client(Egress()), PublicWeb(), Path(file).parent)
     return maker.make_all(Document({TABLE: {name: dict(entry)}}, {}, file))[name]
-
-
-def _folder_of(file: str | Path | None) -> Path:
-    return Path(file).parent if file else Path()
-
-
-def _open_index(name: str) -> Index:
-    """The index of a folder source, in a file of its own."""
-    folder = data_folder() / "search"
-    folder.mkdir(parents=True, exist_ok=True)
-    return open_index(folder / f"{name}.db")
