@@ -124,7 +124,8 @@ def to_ms(at: datetime | None) -> int | None:
     """Milliseconds since 1970; a time without a zone is UTC."""
     if at is None:
         return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).__sub__(_EPOCH) // timedelta(milliseconds=1)
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(ms: int | None) -> datetime | None:

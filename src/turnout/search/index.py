@@ -226,13 +226,7 @@ class Index:
             present = {each: weight for each, weight in by_stem.items() if frequencies.get(each)}
             by_text = self._by_text(reads, present, known.average, values, limit, judge)
             voting = self._voting(reads, lang)
-            by_vector: dict[str, tuple[IndexCandidate, float]] = {}
-            if voting == "voted" and self.embedder is not None:
-                vector = self.embedder.embed([query])[0]
-                for one, cosine in self.tables.nearest(
-                    reads, known.revision, self._vectors_of, vector, values, max(POOL, limit)
-                ):
-                    by_vector.setdefault(one.id, (one, cosine))
+            by_vector = self._by_vector(reads, query, values, max(POOL, limit)) if voting == "voted" else {}
         hits = []
         for ident, score, votes in fuse(
             {ident: fit.score for ident, (_, fit) in by_text.items()},
@@ -255,18 +249,21 @@ class Index:
 
     def nearest(self, text: str, *, limit: int = 10) -> list[tuple[str, float]]:
         """The documents nearest in meaning, by id with the cosine of their best passage; none without vectors."""
-        if self.embedder is None:
-            return []
-        vector = self.embedder.embed([text])[0]
         with self.tables.backend.reading() as reads:
-            revision = self._read_statistics(reads).revision
-            if not self._has_vectors(reads):
-                return []
-            near = self.tables.nearest(reads, revision, self._vectors_of, vector, Filters().values(), limit)
-        best: dict[str, float] = {}
-        for one, cosine in near:
-            best.setdefault(one.id, cosine)
-        return list(best.items())
+            near = self._by_vector(reads, text, Filters().values(), limit)
+        return [(ident, cosine) for ident, (_, cosine) in near.items()]
+
+    def _by_vector(
+        self, reads: Transaction, text: str, values: Mapping[str, Any], limit: int
+    ) -> dict[str, tuple[IndexCandidate, float]]:
+        """Each document's nearest passage with its cosine, the nearest document first; none without vectors."""
+        if self.embedder is None or not self._has_vectors(reads):
+            return {}
+        revision, vector = self._read_statistics(reads).revision, self.embedder.embed([text])[0]
+        best: dict[str, tuple[IndexCandidate, float]] = {}
+        for one, cosine in self.tables.nearest(reads, revision, self._vectors_of, vector, values, limit):
+            best.setdefault(one.id, (one, cosine))
+        return best
 
     def _by_text(
         self,

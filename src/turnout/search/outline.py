@@ -76,8 +76,8 @@ def markdown(text: str) -> Iterator[Heading]:
             before = None
         elif fence:
             continue
-        elif (found := _hashes.match(line)) and (name := _clean(found[2])):
-            yield Heading(len(found[1]), name, start, end)
+        elif (hashes := _hashes.match(line)) and (name := _clean(hashes[2])):
+            yield Heading(len(hashes[1]), name, start, end)
             before = None
         elif before and (under := _underline.match(line)):
             yield Heading(1 if under[1][0] == "=" else 2, _clean(before[1]), before[0], end)
@@ -161,5 +161,5 @@ _definition = re.compile(
 def code(text: str) -> Iterator[Heading]:
     """Unindented lines that define a name."""
     for start, line, _ in _lines(text):
-        if (found := _definition.match(line)) and len(line) <= LONGEST:
-            yield Heading(1, found[1], start, start, found[1])
+        if (defined := _definition.match(line)) and len(line) <= LONGEST:
+            yield Heading(1, defined[1], start, start, defined[1])

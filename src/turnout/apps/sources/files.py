@@ -45,8 +45,8 @@ class Files(Source):
                 if failed is not None:
                     return failed
                 self._looked_at = monotonic()
-            found = await asyncio.to_thread(self._search, question)
-        hits = [hit for hit in found.hits if hit.coverage >= LEAST_COVERAGE]
+            results = await asyncio.to_thread(self._search, question)
+        hits = [hit for hit in results.hits if hit.coverage >= LEAST_COVERAGE]
         if not hits:
             return Empty()
         passages = tuple(Passage(hit.text, hit.title, hit.id, hit.updated_at, hit.score) for hit in hits)

@@ -125,7 +125,7 @@ def _over(text: str, values: Sequence[Truth], *, stands_out: bool) -> Truth:
         return negate(any_of(values))
     negated = _NOT.search(text)
     every, some = _ALL.search(text), _ANY.search(text)
-    quantifier = min(filter(None, (every, some)), key=lambda found: found.start(), default=None)
+    quantifier = min(filter(None, (every, some)), key=lambda match: match.start(), default=None)
     each = (every is not None and quantifier is every) or (not some and not stands_out)
     gather = all_of if each else any_of
     inner = negated is not None and quantifier is not None and quantifier.start() < negated.start()

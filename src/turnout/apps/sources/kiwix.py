@@ -59,10 +59,10 @@ class Kiwix(Source):
         searches = (
             await asyncio.gather(*(self._find((*terms, *more), book) for book in chosen[:BOOKS])) if terms else []
         )
-        found = [one for results in searches if not isinstance(results, Failure) for one in results]
-        if not found:
+        hits = [one for results in searches if not isinstance(results, Failure) for one in results]
+        if not hits:
             return next((one for one in searches if isinstance(one, Failure)), Empty())
-        passages = await self._read(terms, lang, _best(terms, lang, found)[:READ])
+        passages = await self._read(terms, lang, _best(terms, lang, hits)[:READ])
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
         return SourceAnswer(text, tuple(passages))
 
@@ -76,14 +76,14 @@ class Kiwix(Source):
         joined = await self._shelf.search(" OR ".join(terms), book)
         if isinstance(joined, Failure):
             return joined
-        if self._knows_or or len(terms) == 1 or len(joined.found) >= RESULTS:
-            return joined.found
+        if self._knows_or or len(terms) == 1 or len(joined.hits) >= RESULTS:
+            return joined.hits
         each = await self._find_each(terms, book)
         if isinstance(each, Failure) or not each:
-            return joined.found
+            return joined.hits
         # A search that supports OR has found them all.
-        self._knows_or = {one.path for one in each} <= {one.path for one in joined.found}
-        return joined.found if self._knows_or else each
+        self._knows_or = {one.path for one in each} <= {one.path for one in joined.hits}
+        return joined.hits if self._knows_or else each
 
     async def _find_each(self, terms: Sequence[str], book: str) -> list[PageHit] | Failure:
         """First the pages with all terms that occur at all, then those without the most frequent, and so on to the two
@@ -93,7 +93,7 @@ class Kiwix(Source):
         for one, term in zip(alone, terms, strict=False):
             if isinstance(one, Failure):
                 return one
-            if one.found:
+            if one.hits:
                 known.append((one, term))
         known.sort(key=lambda pair: pair[0].total)
         rare = [term for _, term in known]
@@ -101,22 +101,22 @@ class Kiwix(Source):
         together = await asyncio.gather(*(self._shelf.search(group, book) for group in groups))
         lists = [*(one for one in together if isinstance(one, BookHits)), *(one for one, _ in known)]
         unique: dict[str, PageHit] = {}
-        for hit in chain.from_iterable(one.found for one in lists):
+        for hit in chain.from_iterable(one.hits for one in lists):
             unique.setdefault(hit.path, hit)
         return [hit._replace(place=at) for at, hit in enumerate(islice(unique.values(), RESULTS), 1)]
 
-    async def _read(self, terms: Sequence[str], lang: str, found: Sequence[PageHit]) -> list[Passage]:
+    async def _read(self, terms: Sequence[str], lang: str, hits: Sequence[PageHit]) -> list[Passage]:
         """The best part of each page, the best page first; of a page that cannot be read, its excerpt."""
-        bodies = await asyncio.gather(*(self._shelf.page(one.path) for one in found))
+        bodies = await asyncio.gather(*(self._shelf.page(one.path) for one in hits))
         # In a thread: a page may have megabytes.
-        return await self._shelf.capacity.read(self._rank, terms, lang, found, bodies)
+        return await self._shelf.capacity.read(self._rank, terms, lang, hits, bodies)
 
     def _rank(
-        self, terms: Sequence[str], lang: str, found: Sequence[PageHit], bodies: Sequence[bytes | Failure]
+        self, terms: Sequence[str], lang: str, hits: Sequence[PageHit], bodies: Sequence[bytes | Failure]
     ) -> list[Passage]:
         pages = [self._paragraphs(body) for body in bodies]
-        texts = [" ".join(page) if page else one.excerpt for one, page in zip(found, pages, strict=True)]
-        judged = zip(found, pages, fit(terms, texts, lang), neighbours(terms, texts, lang), strict=True)
+        texts = [" ".join(page) if page else one.excerpt for one, page in zip(hits, pages, strict=True)]
+        judged = zip(hits, pages, fit(terms, texts, lang), neighbours(terms, texts, lang), strict=True)
         scored: list[tuple[float, PageHit, tuple[str, ...]]] = []
         for one, page, fits, near in judged:
             of_text = fits + FIRST_PLACE / one.place + NEIGHBOURS * near
@@ -144,14 +144,14 @@ async def _more_terms(question: SourceQuestion, terms: Sequence[str]) -> list[st
     return [term for term in more if term not in terms]
 
 
-def _best(terms: Sequence[str], lang: str, found: Sequence[PageHit]) -> list[PageHit]:
+def _best(terms: Sequence[str], lang: str, hits: Sequence[PageHit]) -> list[PageHit]:
     """Ranked by title and excerpt; equal ones stay in the server's order. A page of two books comes once."""
     score = {
         one: _title_score(terms, lang, one.title) + EXCERPT * (fits + FIRST_PLACE / one.place)
-        for one, fits in zip(found, fit(terms, [one.excerpt for one in found], lang), strict=True)
+        for one, fits in zip(hits, fit(terms, [one.excerpt for one in hits], lang), strict=True)
     }
     # Without excerpts, pages of the same title are distinguished by their path in the book.
-    unique = {(one.title, one.excerpt or one.path.partition("/")[2]): one for one in found}.values()
+    unique = {(one.title, one.excerpt or one.path.partition("/")[2]): one for one in hits}.values()
     return sorted(unique, key=lambda one: -score[one])
 
 

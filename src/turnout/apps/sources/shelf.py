@@ -38,7 +38,7 @@ class PageHit(NamedTuple):
 class BookHits(NamedTuple):
     """The results of searching one book."""
 
-    found: list[PageHit]
+    hits: list[PageHit]
     total: int
     """The number of matching pages, including those beyond `RESULTS`."""
 
@@ -114,7 +114,7 @@ class KiwixServer:
 
 
 def _results(body: bytes) -> BookHits:
-    found: list[PageHit] = []
+    hits: list[PageHit] = []
     tree = read_xml(body)
     for item in tree.iter("item"):
         link = item.findtext("link") or ""
@@ -123,6 +123,6 @@ def _results(body: bytes) -> BookHits:
             described = item.find("description")
             excerpt = " ".join("".join(described.itertext()).split()) if described is not None else ""
             title = plain(item.findtext("title") or "")
-            found.append(PageHit(title, path, plain(excerpt), len(found) + 1))
+            hits.append(PageHit(title, path, plain(excerpt), len(hits) + 1))
     total = next((one.text or "" for one in tree.iter(_TOTAL)), "").replace(",", "")
-    return BookHits(found, int(total) if total.isdecimal() else len(found))
+    return BookHits(hits, int(total) if total.isdecimal() else len(hits))

@@ -108,6 +108,6 @@ def neighbours(terms: Sequence[str], texts: Sequence[str], lang: str = "en") -> 
     for text in texts:
         words = stems(words_of(text[:COMPARED_CHARACTERS]), lang)
         near = {pair for gap in range(1, NEAR + 1) for pair in zip(words, words[gap:], strict=False)}
-        found = sum(pair in near or pair[::-1] in near for pair in wanted)
-        shares.append(found / len(wanted) if wanted else 0.0)
+        count = sum(pair in near or pair[::-1] in near for pair in wanted)
+        shares.append(count / len(wanted) if wanted else 0.0)
     return shares

@@ -65,17 +65,17 @@ class Uptime(Source):
         """As of the last question."""
 
     async def ask(self, question: SourceQuestion) -> Result:
-        read = await self._monitors()
-        if isinstance(read, Failure):
-            return read
-        if not read:
+        monitors = await self._monitors()
+        if isinstance(monitors, Failure):
+            return monitors
+        if not monitors:
             return Empty()
-        asked = named(question.text, read)
+        asked = named(question.text, monitors)
         unknown = " ".join(word for word in words_of(question.text) if word not in _generic()) if not asked else ""
         if unknown:
             # The question is about something that is not monitored: there are no facts to judge it by.
-            return SourceAnswer("\n".join((f"No monitor is called {unknown!r}.", *_tell(read))))
-        return SourceAnswer("\n".join(_tell(asked or read)), facts=tuple(asked or read))
+            return SourceAnswer("\n".join((f"No monitor is called {unknown!r}.", *_tell(monitors))))
+        return SourceAnswer("\n".join(_tell(asked or monitors)), facts=tuple(asked or monitors))
 
     async def check(self) -> Health:
         return await health_of(self._monitors())
@@ -84,10 +84,10 @@ class Uptime(Source):
         return self._names
 
     async def _monitors(self) -> list[MonitorState] | Failure:
-        found = await (self._from_page() if self._page else self._from_metrics())
-        if not isinstance(found, Failure):
-            self._names = tuple(one.name for one in found if len(one.name) >= LEAST_LETTERS)
-        return found
+        monitors = await (self._from_page() if self._page else self._from_metrics())
+        if not isinstance(monitors, Failure):
+            self._names = tuple(one.name for one in monitors if len(one.name) >= LEAST_LETTERS)
+        return monitors
 
     async def _from_metrics(self) -> list[MonitorState] | Failure:
         body = await self._site.get("/metrics")

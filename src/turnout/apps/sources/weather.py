@@ -52,9 +52,9 @@ def span_of(question: str, now: datetime) -> WeatherSpan:
     text, weekday = fold(question).text, now.weekday()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
 
-    def days(ahead: int, count: int, said: str = "") -> WeatherSpan:
+    def days(ahead: int, count: int, name: str = "") -> WeatherSpan:
         first = midnight + timedelta(days=ahead)
-        return WeatherSpan("days", first, first + timedelta(days=count), said or f"{first:%A}")
+        return WeatherSpan("days", first, first + timedelta(days=count), name or f"{first:%A}")
 
     if match := _days_ahead(text):
         return days(_NUMBERS.get(match[1]) or int(match[1]), 1)

@@ -55,13 +55,13 @@ class Web(Source):
             other = await rephrase(question) or " ".join(terms)
             queries += [other] if other and other.casefold() != queries[0].casefold() else []
         searches = await asyncio.gather(*(self._search(query, question.lang) for query in queries))
-        found: dict[str, Passage] = {}
+        passages: dict[str, Passage] = {}
         for results in searches:
             for one in results if isinstance(results, list) else []:
-                found.setdefault(one.url, one)
-        if not found:
+                passages.setdefault(one.url, one)
+        if not passages:
             return next((one for one in searches if isinstance(one, Failure)), Empty())
-        best = _rank(terms, lang, list(found.values()))[:SHOWN]
+        best = _rank(terms, lang, list(passages.values()))[:SHOWN]
         if self._public is not None:
             best[: self._pages] = await asyncio.gather(*(self._read(one, terms, lang) for one in best[: self._pages]))
         text = "\n\n".join(f"{one.title}\n{one.text}\n{one.url}" for one in best)
@@ -88,15 +88,15 @@ class Web(Source):
             if _is_address(one.url)
         ]
 
-    async def _read(self, found: Passage, terms: Sequence[str], lang: str) -> Passage:
+    async def _read(self, result: Passage, terms: Sequence[str], lang: str) -> Passage:
         """The result with the best part of its page; unchanged if the page cannot be read."""
         assert self._public is not None  # noqa: S101 - callers check
         try:
-            page = await self._public.get(found.url, Deadline.after(self._site.timeout_s))
+            page = await self._public.get(result.url, Deadline.after(self._site.timeout_s))
         except NetError:
-            return found
+            return result
         text = await self._site.capacity.read(_read_page, page, terms, lang)
-        return replace(found, text=text) if text else found
+        return replace(result, text=text) if text else result
 
 
 def _read_page(page: Page, terms: Sequence[str], lang: str) -> str:
@@ -107,7 +107,7 @@ def _read_page(page: Page, terms: Sequence[str], lang: str) -> str:
     return "\n".join(lines[max(0, best - 1) :])[:PAGE_CHARACTERS].strip()
 
 
-def _rank(terms: Sequence[str], lang: str, found: Sequence[Passage]) -> list[Passage]:
-    fits = fit(terms, [f"{one.title} {one.text}" for one in found], lang)
-    scored = [replace(one, score=score + FIRST_PLACE * one.score) for one, score in zip(found, fits, strict=True)]
+def _rank(terms: Sequence[str], lang: str, passages: Sequence[Passage]) -> list[Passage]:
+    fits = fit(terms, [f"{one.title} {one.text}" for one in passages], lang)
+    scored = [replace(one, score=score + FIRST_PLACE * one.score) for one, score in zip(passages, fits, strict=True)]
     return sorted(scored, key=lambda one: -one.score)

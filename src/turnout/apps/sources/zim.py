@@ -67,11 +67,11 @@ class ZimFiles:
         with self._turn:
             search = Searcher(archive).search(Query().set_query(pattern))
             paths, total = list(search.getResults(0, RESULTS)), search.getEstimatedMatches()
-        found = [
+        hits = [
             PageHit(plain(archive.get_entry_by_path(path).title), f"{book}/{path}", "", place)
             for place, path in enumerate(paths, 1)
         ]
-        return BookHits(found, total)
+        return BookHits(hits, total)
 
     def _opened(self, book: str) -> Archive | Failure:
         if book in self._open:
