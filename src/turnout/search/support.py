@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
 from math import sqrt
@@ -195,18 +196,18 @@ def weigh(claim: Claim, passages: Sequence[ReadPassage]) -> Supported | Unsuppor
 
 def _find(claim: Claim, passages: Sequence[ReadPassage]) -> _Found:
     """Every line that contains something of the claim, in order."""
-    found: _Found = {}
+    found: _Found = defaultdict(int)
     for at, passage in enumerate(passages):
         for bit, word in enumerate(claim.words):
             for line in passage.with_word.get(word, ()):
-                found[at, line] = found.get((at, line), 0) | 1 << bit
+                found[at, line] |= 1 << bit
         for bit, number in enumerate(claim.numbers, len(claim.words)):
             low, high = bounds(number)
             first = bisect_left(passage.numbers, low, key=lambda entry: entry[0])
             last = bisect_right(passage.numbers, high, key=lambda entry: entry[0])
-            for _, line, there in passage.numbers[first:last]:
-                if agree(number, there):
-                    found[at, line] = found.get((at, line), 0) | 1 << bit
+            for _, line, other in passage.numbers[first:last]:
+                if agree(number, other):
+                    found[at, line] |= 1 << bit
     return dict(sorted(found.items()))
 
 

@@ -105,9 +105,9 @@ class SourceRoutes:
 
     async def search(self, call: Call) -> Answer:
         """Ask the sources that know; `source` names one, or `fusion`."""
-        request, query, decision = await self._asked(call)
+        asked, query, decision = await self._asked(call)
         events = self.app.act(decision, query, call.caller)
-        if request.stream or "text/event-stream" in call.headers.get("accept", ""):
+        if asked.stream or "text/event-stream" in call.headers.get("accept", ""):
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
             body = EventBody(write_events(events, await anext(events)), events)
             return Answer(200, [*headers, (b"x-turnout-decision", decision.id.encode())], body)
