@@ -68,7 +68,7 @@ class _Weather(Struct, frozen=True):
 
 class Forecast(Source):
     def __init__(
-        self, site: Site, geocoder: Site | None, place: str | Town, units: Units = "metric", description: str = ""
+        self, site: Site, geocoder: Site, place: str | Town, units: Units = "metric", description: str = ""
     ) -> None:
         self.name = site.name
         self.description = description or "the weather, now and in the coming days"
@@ -110,8 +110,6 @@ class Forecast(Source):
             return place
         if place in self._known:
             return self._known[place]
-        if self._geocoder is None:
-            return self._site.misread(f"{place!r} is a name, and no geocoding host is set")
         got = await self._geocoder.json("/v1/search", _Places, {"name": place, "count": 1, "format": "json"})
         if isinstance(got, Failure):
             return got
