@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ PDF_S = 10.0
 PDF_MARK, PDF_MARK_WITHIN = b"%PDF-", 1024
 MARKDOWN = (".md", ".markdown", ".mdx")
 ENDINGS = CODE.union(MARKDOWN, (".txt", ".text", ".rst", ".org", ".html", ".htm", ".pdf"))
+_OUTLINES = {**dict.fromkeys(MARKDOWN, markdown), **dict.fromkeys(CODE, code), ".rst": restructured, ".py": python}
 # Joins the paragraphs of an HTML page; passages are cut there if possible.
 PARAGRAPHS = "\n\n"
 _unsafe = re.compile(r"[^\w.-]+")
@@ -64,7 +65,7 @@ def read_file(path: str, raw: bytes) -> FileText:
         case other:
             text = raw.decode("utf-8-sig", "replace")
             text = _without_comments(text) if other in MARKDOWN else text
-            headings = list(_read_outline(other, text))
+            headings = list(_OUTLINES[other](text)) if other in _OUTLINES else []
     first = headings[0] if headings else None
     # The first heading is the title of the file, if it is the only one of its level.
     alone = first and first.level == 1 and sum(each.level == 1 for each in headings) == 1 and ending not in CODE
@@ -79,20 +80,6 @@ def _without_comments(text: str) -> str:
         parts += [text[at:start], "".join("\n" if one == "\n" else " " for one in hidden)]
         at = end + 3
     return "".join([*parts, text[at:]])
-
-
-def _read_outline(ending: str, text: str) -> Iterable[Heading]:
-    match ending:
-        case other if other in MARKDOWN:
-            return markdown(text)
-        case ".rst":
-            return restructured(text)
-        case ".py":
-            return python(text)
-        case other if other in CODE:
-            return code(text)
-        case _:
-            return ()
 
 
 def _sections(text: str, headings: list[Heading]) -> Iterator[FileSection]:
