@@ -47,7 +47,7 @@ class _State(NamedTuple):
     stands_out: bool
 
 
-def _state(words: str, holds: str, fails: str, *, stands_out: bool) -> _State:
+def _state(words: str, holds: str, fails: str, *, stands_out: bool = True) -> _State:
     return _State(frozenset(words.split()), frozenset(holds.split(",")), frozenset(fails.split(",")), stands_out)
 
 
@@ -55,45 +55,34 @@ def _state(words: str, holds: str, fails: str, *, stands_out: bool) -> _State:
 _ON = "on,open,opening,playing,heat,cool,heat_cool,auto,dry,fan_only,cleaning,home,charging,detected,active,mowing"
 _OFF = "off,closed,closing,paused,idle,standby,docked,not charging,clear,inactive"
 STATES = (
-    _state("unlocked unlock", "unlocked,unlocking,open", "locked,locking,jammed", stands_out=True),
+    _state("unlocked unlock", "unlocked,unlocking,open", "locked,locking,jammed"),
     _state("locked lock", "locked", "unlocked,unlocking,locking,jammed,open", stands_out=False),
-    _state("open opened", "open,opening", "closed,closing,locked", stands_out=True),
+    _state("open opened", "open,opening", "closed,closing,locked"),
     _state("closed shut close", "closed", "open,opening,closing", stands_out=False),
     _state(
         "armed", "armed_home,armed_away,armed_night,armed_vacation,armed_custom_bypass", "disarmed", stands_out=False
     ),
-    _state("disarmed", "disarmed", "armed_home,armed_away,armed_night,armed_vacation,triggered", stands_out=True),
-    _state(
-        "triggered", "triggered,on,detected", "disarmed,armed_home,armed_away,armed_night,off,clear", stands_out=True
-    ),
+    _state("disarmed", "disarmed", "armed_home,armed_away,armed_night,armed_vacation,triggered"),
+    _state("triggered", "triggered,on,detected", "disarmed,armed_home,armed_away,armed_night,off,clear"),
     _state("home", "home", "not_home,away", stands_out=False),
-    _state("away out gone", "not_home,away", "home", stands_out=True),
-    _state("playing", "playing", "paused,idle,off,standby,on", stands_out=True),
-    _state("paused", "paused", "playing,idle,off,standby", stands_out=True),
-    _state("cleaning vacuuming", "cleaning", "docked,paused,idle,returning,error", stands_out=True),
+    _state("away out gone", "not_home,away", "home"),
+    _state("playing", "playing", "paused,idle,off,standby,on"),
+    _state("paused", "paused", "playing,idle,off,standby"),
+    _state("cleaning vacuuming", "cleaning", "docked,paused,idle,returning,error"),
     _state("docked", "docked", "cleaning,paused,idle,returning,error", stands_out=False),
-    _state("heating", "heat,heating", "off,cool,idle,cooling", stands_out=True),
-    _state("cooling", "cool,cooling", "off,heat,idle,heating", stands_out=True),
-    _state("wet leak leaking leaks flooded", "wet,on", "dry,off", stands_out=True),
-    _state(
-        "motion movement moving detected occupied", "detected,on,moving,home", "clear,off,still,away", stands_out=True
-    ),
-    _state("smoke gas", "detected,on", "clear,off", stands_out=True),
+    _state("heating", "heat,heating", "off,cool,idle,cooling"),
+    _state("cooling", "cool,cooling", "off,heat,idle,heating"),
+    _state("wet leak leaking leaks flooded", "wet,on", "dry,off"),
+    _state("motion movement moving detected occupied", "detected,on,moving,home", "clear,off,still,away"),
+    _state("smoke gas", "detected,on", "clear,off"),
     _state("connected online", "connected,on,home", "disconnected,off,not_home", stands_out=False),
-    _state("disconnected offline", "disconnected,off", "connected,on", stands_out=True),
-    _state("charging", "charging,on", "not charging,off", stands_out=True),
-    _state("low", "low", "normal", stands_out=True),
-    _state(
-        "sunny", "sunny", "cloudy,rainy,partlycloudy,pouring,snowy,fog,windy,clear-night,lightning", stands_out=True
-    ),
-    _state("cloudy", "cloudy,partlycloudy", "sunny,rainy,pouring,snowy,fog,clear-night", stands_out=True),
-    _state(
-        "raining rainy rains rain",
-        "rainy,pouring,lightning-rainy",
-        "sunny,cloudy,partlycloudy,snowy,fog,windy",
-        stands_out=True,
-    ),
-    _state("on running active enabled", _ON, _OFF, stands_out=True),
+    _state("disconnected offline", "disconnected,off", "connected,on"),
+    _state("charging", "charging,on", "not charging,off"),
+    _state("low", "low", "normal"),
+    _state("sunny", "sunny", "cloudy,rainy,partlycloudy,pouring,snowy,fog,windy,clear-night,lightning"),
+    _state("cloudy", "cloudy,partlycloudy", "sunny,rainy,pouring,snowy,fog,clear-night"),
+    _state("raining rainy rains rain", "rainy,pouring,lightning-rainy", "sunny,cloudy,partlycloudy,snowy,fog,windy"),
+    _state("on running active enabled", _ON, _OFF),
     _state("off inactive disabled", _OFF, _ON, stands_out=False),
 )
 UP_WORDS = frozenset(("up", "online", "running", "reachable", "available", "working", "healthy", "ok", "okay", "fine"))
