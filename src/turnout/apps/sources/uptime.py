@@ -27,7 +27,7 @@ GENERIC = frozenset(
         *("everything", "anything", "something", "nothing", "every", "all", "any", "none", "service", "services"),
         *("server", "servers", "network", "monitor", "monitors", "status", "uptime", "check", "right", "now"),
         *("currently", "still", "today", "site", "sites", "website", "websites", "system", "systems", "host", "hosts"),
-        *("new"),
+        "new",
     )
 )
 # A shorter name is too likely to mean something else.
