@@ -285,6 +285,9 @@ class TestUptime:
                 assert isinstance(plex, SourceAnswer)
                 assert plex.facts == (MonitorState("Plex", True),)
                 assert plex.text == "Plex is up."
+                general = await ask(source, "are any new services down?")
+                assert isinstance(general, SourceAnswer)
+                assert general.text == result.text
                 # What is not watched cannot be judged by what is.
                 other = await ask(source, "is jellyfin up?")
                 assert isinstance(other, SourceAnswer)
