@@ -68,7 +68,7 @@ async def found_first(data: Path, place: str, language: str, folder: Path) -> fl
     questions = rows(data / "xquad" / f"questions_{language}.jsonl")
     right = 0
     for row in questions:
-        result = await sources.find("kiwix").ask(SourceQuestion(row["question"], language))
+        result = await sources.sources["kiwix"].ask(SourceQuestion(row["question"], language))
         right += isinstance(result, SourceAnswer) and result.passages[0].url.endswith(f"/p{row['paragraph']}.html")
     await sources.close()
     return 100 * right / len(questions)
@@ -139,7 +139,7 @@ async def ask_home(home: dict[str, Any], row: dict[str, Any], folder: Path) -> t
         file = folder / "ha.toml"
         file.write_text(f'[sources.ha]\nurl = "{double.url}"\ntoken = {{ env = "TURNOUT_BENCH" }}\n', encoding="utf-8")
         sources = open_sources(file)
-        result = await sources.find("ha").ask(SourceQuestion(row["question"]))
+        result = await sources.sources["ha"].ask(SourceQuestion(row["question"]))
         await sources.close()
         return result.text if isinstance(result, SourceAnswer) else "", double.switched
 

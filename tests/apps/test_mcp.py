@@ -12,11 +12,12 @@ import pytest
 
 mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[mcp]'")
 
-from apps.sources.asked import scripted  # noqa: E402
+from apps.sources.asked import Opened, scripted  # noqa: E402
 from besieged import surroundings  # noqa: E402
 from turnout.apps.caller import Budget, Caller  # noqa: E402
 from turnout.apps.decide.app import DecideApp  # noqa: E402
 from turnout.apps.mcp import make_server  # noqa: E402
+from turnout.apps.sources import app as app_module  # noqa: E402
 from turnout.apps.sources.app import SourcesApp  # noqa: E402
 from turnout.runtime.runtime import Runtime  # noqa: E402
 
@@ -28,7 +29,9 @@ def called(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
 
     async def ask() -> list[Any]:
         runtime = Runtime(config="")
-        app = SourcesApp(runtime, scripted(forecast="Sunny.", ha="Locked."))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast="Sunny.", ha="Locked.")))
+            app = SourcesApp(runtime)
         async with mcp.Client(make_server([*DecideApp(runtime).tools, *app.tools], CALLER)) as client:
             listed = (await client.list_tools()).tools
             assert [tool.name for tool in listed] == ["route", "ask", "search"]

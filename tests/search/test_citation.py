@@ -134,7 +134,7 @@ def test_what_was_found_is_shown_as_places_in_the_sections() -> None:
 def test_why_a_citation_was_dropped_is_a_value_and_a_sentence() -> None:
     checked = apply("The Eiffel Tower is 324 metres tall [2][7].", SECTIONS)
     (sentence,) = checked.sentences
-    results = [citation.result for citation in sentence.dropped]
+    results = [citation.result for citation in sentence.citations]
     assert [result.why for result in results if isinstance(result, Unsupported)] == [Why.NUMBER, Why.NO_SECTION]
     assert [result.said for result in results if isinstance(result, Unsupported)] == [
         '"324" is not said there of this.',

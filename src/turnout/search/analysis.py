@@ -1,8 +1,8 @@
-"""A text as the index reads it: words, and the stem of each in the language of the text.
+"""Splits a text into words, and stems each in the language of the text.
 
-Documents and questions go through these functions and no others, in every database, so that a stem that was written is
-the stem that is looked for. A script without spaces is read as pairs of neighbouring characters, which find a word
-wherever it stands. `version()` names all that a stem depends on: an index that was written by another is read anew.
+Documents and questions both go through these functions, whichever the database, so that their stems match. A script
+without spaces is read as pairs of neighbouring characters, which find a word anywhere in a run of them. `version()`
+covers everything a stem depends on: an index written by another version is rebuilt when it is opened.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from turnout.text.fold import fold
 from turnout.text.match import UNSPACED
 
-# Longer ones are no words but encoded data; a database's own limit for a term is 2 kB.
+# Anything longer is encoded data rather than a word; databases limit a term to 2 kB.
 LONGEST_WORD = 64
-# Letters in the runs that two words are compared by. On XQuAD's English part 3, 4 and 5 differ by a tenth of a point.
+# Letters in the n-grams that words are compared by. On XQuAD's English part 3, 4 and 5 differ by a tenth of a point.
 RUN = 4
 
 # Snowball's name for a language.
@@ -49,19 +49,19 @@ STEMMERS = {
     "tr": "turkish",
 }
 
-# Vowel signs and accents that are written apart belong to the word they stand in.
+# Combining vowel signs and accents are part of a word.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
 _tokens = re.compile(rf"[{UNSPACED}]+|(?:[^\W_{UNSPACED}]|[{_MARKS}])+").findall
-# The same for ASCII that is folded, in a quarter of the time.
+# The same for folded ASCII, in a quarter of the time.
 _ascii_tokens = re.compile("[a-z0-9]+").findall
 _is_unspaced = re.compile(f"[{UNSPACED}]").match
-# A stemmer keeps the word it works on: one thread at a time.
+# A stemmer keeps its current word as state, so only one thread may use it at a time.
 _stemming = threading.Lock()
 
 
 @cache
 def version() -> str:
-    """Raise the number when a text is read otherwise than before."""
+    """Identifies how texts are read. Raise the number when that changes."""
     return f"1 snowball-{version_of('snowballstemmer')}"
 
 
@@ -70,18 +70,18 @@ def read_words(text: str) -> list[str]:
     folded = fold(text).text
     if folded.isascii():
         return [token[:LONGEST_WORD] for token in _ascii_tokens(folded)]
-    found: list[str] = []
+    words: list[str] = []
     for token in _tokens(folded):
-        if _is_unspaced(token):
-            found.extend(a + b for a, b in pairwise(token)) if len(token) > 1 else found.append(token)
+        if _is_unspaced(token) and len(token) > 1:
+            words += map("".join, pairwise(token))
         else:
-            found.append(token[:LONGEST_WORD])
-    return found
+            words.append(token[:LONGEST_WORD])
+    return words
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str, lang: str) -> str:
-    """What stands for a word and its inflections, without accents: many leave those out when they ask."""
+    """One form for a word and its inflections, without accents, which many people leave out when they ask."""
     name = STEMMERS.get(lang)
     if name is not None and not _is_unspaced(word):
         with _stemming:
@@ -91,7 +91,7 @@ def stem(word: str, lang: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def plain(word: str) -> str:
-    """A word without accents."""
+    """The word without accents."""
     if word.isascii():
         return word
     letters = unicodedata.normalize("NFD", word)
@@ -100,8 +100,8 @@ def plain(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def runs(word: str) -> frozenset[str]:
-    """The runs of letters in a plain word and the edges around it; a short word is one itself. None in a script without
-    spaces, whose pairs are no words."""
+    """The n-grams of a plain word with a space at each end; a short word is a single one. None for a script without
+    spaces, whose pairs of characters are not words."""
     if _is_unspaced(word):
         return frozenset()
     edged = f" {word} "
@@ -110,7 +110,6 @@ def runs(word: str) -> frozenset[str]:
 
 @cache
 def _stemmer(name: str) -> Any:
-    # By its module: the package's own entry would take another implementation, of another version, where one is
-    # installed.
+    # Imported by module: the package's own entry point uses another implementation (and version) if one is installed.
     module = import_module(f"snowballstemmer.{name}_stemmer")
     return getattr(module, f"{name.capitalize()}Stemmer")()

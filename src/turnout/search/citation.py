@@ -1,11 +1,11 @@
-"""The one check of citations: what a written answer says stands in the section it cites, or the citation goes.
+"""Checks the citations of a written answer: one that its section does not support is dropped.
 
-An answer is taken apart into sentences with the sections they cite, `[1]`, `[2][3]`, `[1, 2]`; each citation is kept if
-its section supports the sentence, by itself or together with the others cited. The outcome is a value that a terminal,
-an HTTP answer and a page show each in their way. Nothing is read or asked.
+An answer is split into sentences with the sections they cite, `[1]`, `[2][3]`, `[1, 2]`; a citation is kept if its
+section supports the sentence, alone or together with the others cited. The result is a value that a terminal, an HTTP
+answer and a page each render in their own way. Nothing here does I/O.
 
-Invariant: apart from citations nothing of an answer is changed, lost or moved: if all are kept, its text is the same.
-An answer that comes in pieces is checked by the same steps, and to the same end, however it was cut.
+Invariant: only citations are removed; if all are kept, the text is unchanged. An answer that is streamed gives the same
+result, however it was cut into pieces.
 """
 
 from __future__ import annotations
@@ -21,34 +21,24 @@ from msgspec.structs import replace
 from turnout.text.sentence import SentenceStream
 
 from .statement import is_month_of
-from .support import (
-    Claim,
-    PassagePlace,
-    ReadPassage,
-    Supported,
-    Unsupported,
-    Why,
-    check,
-    read_claim,
-    read_passage,
-    weigh,
-)
+from .support import Claim, ReadPassage, Supported, Unsupported, Why, check, read_claim, read_passage, weigh
 from .vocabulary import GUESSED_FROM, guess_language
 
-__all__ = ["CitationStream", "PassagePlace", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
+__all__ = ["CitationStream", "Status", "Supported", "Unsupported", "Why", "apply", "check", "parse"]
 
-# Sections that one sentence may cite; more are no citation but a list.
+# Sections that one sentence may cite; more than this is a list rather than a citation.
 MOST_CITED: Final = 8
-# How much more of a sentence sections must have together for those to be kept that do not support it alone.
+# How much more of a sentence all sections must support together than the best one alone, for those to be kept that do
+# not support it by themselves.
 ADDED: Final = 0.1
 # Characters of passages that are compared with one answer, over all its sentences: three hundred sentences that cite
 # eight sections of 1,500 characters each, and a few seconds of work at worst.
 MOST_COMPARED: Final = 4_000_000
-# What a sentence is followed by whose citations are all gone.
+# Appended to a sentence that has lost all its citations.
 UNSUPPORTED: Final = " [unsupported]"
 
 _NUMBERS: Final = r"\^?\d{1,3}(?:\s?[,;–-]\s?\^?\d{1,3}){0,16}"
-# With the white space before it, and with the address that makes it a link in Markdown.
+# With the white space before it, and with the URL that makes it a Markdown link.
 _MARK: Final = re.compile(
     rf"[ \t\u00a0]{{0,4}}(?:\[\[({_NUMBERS})\]\]|\[({_NUMBERS})\]|【({_NUMBERS})(?:†[^】\n]{{0,80}})?】)"
     r"(?:\(https?://[^\s()]{0,2000}\))?"
@@ -61,22 +51,20 @@ _LINK: Final = re.compile(r"\]\([^\s()]{0,2000}\)")
 
 
 class Mark(Struct, frozen=True):
-    """A citation as it stands in a sentence."""
+    """A citation in a sentence."""
 
     start: int
     end: int
     sections: tuple[int, ...]
-    """Their numbers, from 1."""
+    """The cited numbers, from 1."""
 
 
 class Sentence(Struct, frozen=True):
     """A sentence of an answer as it was written."""
 
     text: str
-    """With the white space that follows it: the texts joined are the answer."""
+    """Includes the white space after it: the texts joined are the answer."""
     marks: tuple[Mark, ...] = ()
-    is_code: bool = False
-    """A fenced block: nothing in it is a citation."""
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -85,7 +73,7 @@ class Sentence(Struct, frozen=True):
 
     @property
     def plain(self) -> str:
-        """What it says: without citations, addresses, and what makes it an item of a list."""
+        """The text without citations, URLs and list markers."""
         pieces, end = [], 0
         for mark in self.marks:
             pieces.append(self.text[end : mark.start])
@@ -95,18 +83,18 @@ class Sentence(Struct, frozen=True):
 
 
 class Status(StrEnum):
-    """What is known of a sentence."""
+    """The outcome for a sentence."""
 
     SUPPORTED = "supported"
-    """By at least one section that it cites."""
+    """At least one cited section supports it."""
     UNSUPPORTED = "unsupported"
-    """By none of them."""
+    """No cited section supports it."""
     UNCITED = "uncited"
-    """It cites nothing, and was not checked."""
+    """It cites nothing and was not checked."""
 
 
 class CheckedCitation(Struct, frozen=True):
-    """A section that a sentence cites, and what became of it. Places in it are places in `sections`."""
+    """A cited section and whether it supports the sentence. `PassagePlace.passage` counts the answer's sections."""
 
     section: int
     """Its number, from 1."""
@@ -114,16 +102,16 @@ class CheckedCitation(Struct, frozen=True):
 
 
 class CheckedSentence(Struct, frozen=True):
-    """A sentence of which every citation was checked."""
+    """A sentence with its citations checked."""
 
     text: str
-    """Without the citations that were dropped."""
+    """Without the dropped citations."""
     status: Status
     citations: tuple[CheckedCitation, ...] = ()
-    """All that it had."""
+    """Kept and dropped ones."""
 
     def render(self, mark: str = UNSUPPORTED) -> str:
-        """As text, followed by `mark` if its citations are all gone."""
+        """The text, followed by `mark` if all its citations were dropped."""
         if self.status != Status.UNSUPPORTED:
             return self.text
         bare = self.text.rstrip()
@@ -133,10 +121,6 @@ class CheckedSentence(Struct, frozen=True):
     def kept(self) -> tuple[int, ...]:
         return tuple(one.section for one in self.citations if isinstance(one.result, Supported))
 
-    @property
-    def dropped(self) -> tuple[CheckedCitation, ...]:
-        return tuple(one for one in self.citations if isinstance(one.result, Unsupported))
-
 
 class CheckedAnswer(Struct, frozen=True):
     """An answer, sentence by sentence."""
@@ -144,34 +128,34 @@ class CheckedAnswer(Struct, frozen=True):
     sentences: tuple[CheckedSentence, ...]
 
     def render(self, mark: str = UNSUPPORTED) -> str:
-        """As text, with `mark` behind each sentence whose citations are all gone."""
+        """The text, with `mark` after each sentence that lost all its citations."""
         return "".join(one.render(mark) for one in self.sentences)
 
 
 def parse(answer: str) -> tuple[Sentence, ...]:
     """The sentences of an answer, with the sections each cites."""
-    stream = _Sentences()
+    stream = _SentenceReader()
     return (*stream.feed(answer), *stream.finish())
 
 
 def apply(answer: str, sections: Sequence[str]) -> CheckedAnswer:
-    """The answer without the citations that its sections do not bear out; the first section is number 1."""
+    """The answer without the citations that its sections do not support; the first section is number 1."""
     stream = CitationStream(sections)
     return CheckedAnswer((*stream.feed(answer), *stream.finish()))
 
 
 class CitationStream:
-    """The same for an answer that comes in pieces: each sentence once it is certain that no citation of its own
-    follows, which some models put behind the full stop."""
+    """Checks a streamed answer. A sentence is returned once it is certain that no citation of it follows: some models
+    put them after the full stop."""
 
     def __init__(self, sections: Sequence[str]) -> None:
         self._lang = guess_language("\n".join(sections[:1]))
-        self._shelf = _Shelf(sections, self._lang)
-        self._sentences = _Sentences()
-        self._said = ""
-        """As much of the answer as its language is guessed from."""
+        self._sections = _Sections(sections, self._lang)
+        self._sentences = _SentenceReader()
+        self._sample = ""
+        """The beginning of the answer, from which its language is guessed."""
         self._guessed = 0
-        """How long that was when it was last guessed: each time twice as much, so that time stays linear."""
+        """Length of the sample at the last guess. It doubles from guess to guess, so that time stays linear."""
 
     def feed(self, text: str) -> list[CheckedSentence]:
         return [self._check(sentence) for sentence in self._sentences.feed(text)]
@@ -180,16 +164,16 @@ class CitationStream:
         return [self._check(sentence) for sentence in self._sentences.finish()]
 
     def _check(self, sentence: Sentence) -> CheckedSentence:
-        if len(self._said) < GUESSED_FROM:
-            self._said += sentence.text
-            if len(self._said) >= 2 * self._guessed:
-                self._guessed, self._lang = len(self._said), guess_language(self._said, self._lang)
-        return _check_sentence(sentence, self._shelf, self._lang)
+        if len(self._sample) < GUESSED_FROM:
+            self._sample += sentence.text
+            if len(self._sample) >= 2 * self._guessed:
+                self._guessed, self._lang = len(self._sample), guess_language(self._sample, self._lang)
+        return _check_sentence(sentence, self._sections, self._lang)
 
 
-class _Sentences:
-    """The sentences of an answer that comes in pieces, each with the citations behind its stop: "It is big. [1] Rome is
-    old." The last one is held back."""
+class _SentenceReader:
+    """Reads sentences from a streamed answer, each with the citations after its full stop: "It is big. [1] Rome is
+    old." The last sentence is held back."""
 
     def __init__(self) -> None:
         self._stream = SentenceStream()
@@ -199,12 +183,12 @@ class _Sentences:
         return [_read_sentence(whole) for piece in self._stream.take_sentences(text) if (whole := self._take(piece))]
 
     def finish(self) -> list[Sentence]:
-        found = [_read_sentence(whole) for piece in self._stream.take_rest() if (whole := self._take(piece))]
+        sentences = [_read_sentence(whole) for piece in self._stream.take_rest() if (whole := self._take(piece))]
         held, self._held = self._held, ""
-        return [*found, _read_sentence(held)] if held else found
+        return [*sentences, _read_sentence(held)] if held else sentences
 
     def _take(self, piece: str) -> str:
-        """Hold a piece back, or as much of it as does not belong to the one that is held; that, if it is whole."""
+        """Hold a piece back; returns the sentence held before, once the piece shows that it is complete."""
         cut = _belonging(self._held, piece)
         self._held += piece[:cut]
         if cut == len(piece):
@@ -214,7 +198,7 @@ class _Sentences:
 
 
 def _belonging(before: str, text: str) -> int:
-    """How many characters of a text belong to the sentence before it."""
+    """How many leading characters of a text belong to the sentence before it."""
     if not before:
         return 0
     space = len(text) - len(text.lstrip())
@@ -222,12 +206,12 @@ def _belonging(before: str, text: str) -> int:
     if is_month_of(end, text[space:]):
         return len(text)
     marks = _MARKS_FIRST.match(text, space) if not end.endswith("\n") else None
-    # In "[1] says so" the citation is a word of the sentence.
+    # In "[1] says so" the citation is part of the next sentence.
     return marks.end() if marks and not text[marks.end() : marks.end() + 1].islower() else space
 
 
-class _Shelf:
-    """The sections, each read when it is first cited, and how much more may be compared."""
+class _Sections:
+    """The sections of an answer, each read when it is first cited, up to `MOST_COMPARED` characters in all."""
 
     def __init__(self, sections: Sequence[str], lang: str) -> None:
         self._sections = sections
@@ -248,46 +232,46 @@ class _Shelf:
         return self._read[number]
 
 
-def _check_sentence(sentence: Sentence, shelf: _Shelf, lang: str) -> CheckedSentence:
+def _check_sentence(sentence: Sentence, sections: _Sections, lang: str) -> CheckedSentence:
     cited = sentence.cited
     if not cited:
         return CheckedSentence(sentence.text, Status.UNCITED)
-    citations = tuple(_judge(read_claim(sentence.plain, lang), cited, shelf))
+    citations = tuple(_judge(read_claim(sentence.plain, lang), cited, sections))
     kept = {one.section for one in citations if isinstance(one.result, Supported)}
     status = Status.SUPPORTED if kept else Status.UNSUPPORTED
     return CheckedSentence(_drop(sentence, kept), status, citations)
 
 
-def _judge(claim: Claim, cited: Sequence[int], shelf: _Shelf) -> Iterator[CheckedCitation]:
-    """What each section does for a claim: by itself, or with the others where together they have more of it."""
+def _judge(claim: Claim, cited: Sequence[int], sections: _Sections) -> Iterator[CheckedCitation]:
+    """Whether each section supports a claim: alone, or with the others if they support more of it together."""
     too_many = Unsupported(Why.TOO_LONG, f"It was not checked: a sentence cites {MOST_CITED} sections at most.")
-    found = {number: shelf.find(number) if at < MOST_CITED else too_many for at, number in enumerate(cited)}
-    there = {number: passage for number, passage in found.items() if isinstance(passage, ReadPassage)}
-    results = {number: _place(weigh(claim, [passage]), [number]) for number, passage in there.items()}
-    together = _place(weigh(claim, list(there.values())), list(there))
+    found = {number: sections.find(number) if at < MOST_CITED else too_many for at, number in enumerate(cited)}
+    passages = {number: passage for number, passage in found.items() if isinstance(passage, ReadPassage)}
+    results = {number: _place(weigh(claim, [passage]), [number]) for number, passage in passages.items()}
+    together = _place(weigh(claim, list(passages.values())), list(passages))
     alone = max((result.score for result in results.values() if isinstance(result, Supported)), default=-1.0)
     if isinstance(together, Supported) and together.score >= alone + ADDED:
-        for number in there:
-            mine = tuple(place for place in together.where if place.passage == number - 1)
-            if mine and isinstance(results[number], Unsupported):
-                results[number] = Supported(together.score, mine)
+        for number in passages:
+            where = tuple(place for place in together.where if place.passage == number - 1)
+            if where and isinstance(results[number], Unsupported):
+                results[number] = Supported(together.score, where)
     for number, passage in found.items():
         yield CheckedCitation(number, results[number] if isinstance(passage, ReadPassage) else passage)
 
 
 def _place(result: Supported | Unsupported, numbers: Sequence[int]) -> Supported | Unsupported:
-    """The same, its places counted by the sections of the answer."""
+    """The result with its passages counted as the answer counts sections."""
     if isinstance(result, Unsupported):
         return result
     return replace(result, where=tuple(replace(place, passage=numbers[place.passage] - 1) for place in result.where))
 
 
 def _drop(sentence: Sentence, kept: set[int]) -> str:
-    """The sentence with the citations of these sections only."""
+    """The sentence with only the citations of these sections."""
     text, pieces, end = sentence.text, [], 0
     gap = ""
     for mark in sentence.marks:
-        # The white space before a citation that goes is that of the next one in the row.
+        # A dropped citation leaves the white space before it to the next one in the row.
         gap = gap if mark.start == end else ""
         written = text[mark.start : mark.end]
         gap = gap or written[: len(written) - len(written.lstrip())]
@@ -303,19 +287,18 @@ def _drop(sentence: Sentence, kept: set[int]) -> str:
 
 def _read_sentence(text: str) -> Sentence:
     if text.lstrip(" >").startswith(("```", "~~~")):
-        return Sentence(text, is_code=True)
-    code = [span for match in _CODE.finditer(text) for span in range(*match.span())] if "`" in text else []
-    inside = frozenset(code)
+        return Sentence(text)  # nothing in a fenced block is a citation
+    code = {at for match in _CODE.finditer(text) for at in range(*match.span())}
     marks = (
         Mark(match.start(), match.end(), numbers)
         for match in _MARK.finditer(text)
-        if match.end() - 1 not in inside and (numbers := _read_numbers(match[1] or match[2] or match[3]))
+        if match.end() - 1 not in code and (numbers := _read_numbers(match[1] or match[2] or match[3]))
     )
     return Sentence(text, tuple(marks))
 
 
 def _read_numbers(spelled: str) -> tuple[int, ...]:
-    """The sections a mark names: "1, 3-5" is four. 0 is none: `list[0]` is no citation."""
+    """The sections a mark names: "1, 3-5" names four. 0 is not one: `list[0]` is no citation."""
     numbers: list[int] = []
     for first, last in _RANGE.findall(spelled):
         numbers += range(int(first), min(int(last or first), int(first) + MOST_CITED) + 1)

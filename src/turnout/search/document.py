@@ -1,5 +1,4 @@
-"""What goes into a search index and what comes out: documents, filters, hits. Values alone; where they are kept is not
-their affair."""
+"""The values that go into a search index and come out of it: documents, filters, hits."""
 
 from __future__ import annotations
 
@@ -8,49 +7,48 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, json
 
 Attributes = Mapping[str, str | Sequence[str]]
-"""What filters ask about: a name with a value, or with several."""
+"""What filters match: a name with one value or several."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class IndexDocument(Struct, frozen=True, omit_defaults=True):
-    """A card, a page, a note, a file. A document of the same id takes its place."""
+    """A card, a page, a note, a file. It replaces any document with the same id."""
 
     id: str
     text: str
     title: str = ""
     lang: str = ""
-    """The code of its language, `en`; guessed where it is not given."""
+    """The code of its language, such as `en`; guessed if empty."""
     attributes: Attributes = {}
     updated_at: datetime | None = None
 
     def hash(self) -> str:
-        """Over all that is written down, but for the time: a file that was touched is not one that was changed."""
-        said = (self.id, self.title, self.text, self.lang, spread(self.attributes))
-        return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+        """Covers everything but the time: touching a file does not change its document."""
+        content = (self.id, self.title, self.text, self.lang, spread(self.attributes))
+        return hashlib.sha256(json.encode(content, order="sorted")).hexdigest()
 
 
 class Filters(Struct, frozen=True):
-    """Which documents are asked for. All that is said must hold."""
+    """Which documents are searched. All conditions must hold."""
 
     attributes: Attributes = {}
-    """For each name, a document must have one of the values."""
+    """For each name, the document must have one of the values."""
     langs: Sequence[str] = ()
-    """One of these languages; without any, whichever."""
+    """One of these languages; any if empty."""
     since: datetime | None = None
     """Updated then or later."""
     until: datetime | None = None
     """Updated before then."""
 
     def values(self) -> dict[str, str | int | None]:
-        """As the databases take them."""
+        """The parameters of the filter clause."""
         return {
-            "attributes": msgspec.json.encode(spread(self.attributes)).decode(),
-            "langs": msgspec.json.encode(list(self.langs)).decode() if self.langs else None,
+            "attributes": to_json(spread(self.attributes)),
+            "langs": to_json(list(self.langs)) if self.langs else None,
             "since": to_ms(self.since),
             "until": to_ms(self.until),
         }
@@ -67,7 +65,7 @@ class Vote(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True, omit_defaults=True):
-    """A document that was found, with the passage that fits best."""
+    """A matching document with its best passage."""
 
     id: str
     title: str
@@ -75,11 +73,11 @@ class Hit(Struct, frozen=True, omit_defaults=True):
     text: str
     """The passage."""
     start: int
-    """Where in the document's text the passage begins; it ends `len(text)` characters on."""
+    """The passage's offset in the document's text."""
     score: float
-    """What the hits are ordered by. Scores of two searches do not compare."""
+    """What the hits are ordered by. Scores of two searches cannot be compared."""
     coverage: float
-    """How much of what was asked for stands in the passage, 0 to 1; rare words count for more."""
+    """How much of the question's words the passage contains, 0 to 1; rare words count for more."""
     votes: tuple[Vote, ...]
     attributes: Mapping[str, Sequence[str]] = {}
     updated_at: datetime | None = None
@@ -89,19 +87,19 @@ Voting = Literal["voted", "no embedder", "no vectors", "other language"]
 
 
 class Results(Struct, frozen=True):
-    """The hits, the best first, and how the question was read."""
+    """The hits, best first, and how the question was read."""
 
     hits: tuple[Hit, ...]
     lang: str
-    """The language it was taken to be in; empty where unknown."""
+    """The language the question was read in; empty if unknown."""
     words: tuple[str, ...]
-    """What was looked for."""
+    """The words that were searched for."""
     vectors: Voting
     """Whether the vectors had a vote, or why not."""
     unknown: float = 0.0
-    """How much of what was asked for stands in no passage at all, 0 to 1; rare words count for more."""
+    """How much of the question's words no passage contains, 0 to 1; rare words count for more."""
     passages: int = 0
-    """How many there are in all."""
+    """How many the index has."""
 
 
 class Changes(Struct, frozen=True):
@@ -114,15 +112,20 @@ class Changes(Struct, frozen=True):
 
 
 def spread(attributes: Attributes) -> dict[str, list[str]]:
-    """Every attribute as a list of values, in one order."""
-    return {name: sorted({said} if isinstance(said, str) else set(said)) for name, said in sorted(attributes.items())}
+    """Every attribute as a sorted list of values."""
+    return {name: sorted({one} if isinstance(one, str) else set(one)) for name, one in sorted(attributes.items())}
+
+
+def to_json(value: object) -> str:
+    return json.encode(value).decode()
 
 
 def to_ms(at: datetime | None) -> int | None:
     """Milliseconds since 1970; a time without a zone is UTC."""
     if at is None:
         return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).__sub__(_EPOCH) // timedelta(milliseconds=1)
+    aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(ms: int | None) -> datetime | None:

@@ -1,15 +1,14 @@
-"""A folder kept in the index: what is new or has changed is read, what is gone is forgotten, and every hit says where
-it stands.
+"""Keeps a folder's files in an index: reads new and changed ones, removes deleted ones, and tells where a hit is.
 
     folder = Folder(Path("~/vault").expanduser(), index)
-    folder.sync()                      # again whenever it may have changed: only what has is read
+    folder.sync()                      # again whenever it may have changed: only changed files are read
     hit = index.search("when was the boiler serviced?").hits[0]
     place_of(hit)                      # house.md, ("House", "Boiler"), characters 120 to 180
 
-A document of the index is a section of a file, under its headings; passages that say what they said keep their vectors.
-Which files were read is kept in the index itself, so that the next process need not read them again.
+A document of the index is a section of a file, under its headings; unchanged passages keep their vectors. The index
+also records which files were read, so that the next process need not read them again.
 
-Invariant: nothing outside of the folder is read, not by way of a link either; a document goes when its section does.
+Invariant: nothing outside the folder is read, not through a link either; a document is removed with its section.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
+from msgspec import Struct, json
 from msgspec.structs import astuple, replace
 
 from turnout.core.errors import FolderMissing
@@ -31,19 +30,19 @@ from turnout.text.file import read_bytes
 from turnout.text.language import guess
 
 from . import sql
-from .document import Attributes, Changes, Hit, IndexDocument
+from .document import Attributes, Changes, Hit, IndexDocument, to_json
 from .index import BATCH, Index
-from .section import ENDINGS, FileText, read_file
+from .section import ENDINGS, FileText, FileUnreadable, read_file
 
-# Larger files are no documents; more of them are no folder of notes.
+# A larger file is not a document, and a folder with more files is not one of notes.
 FILE_BYTES, FILES = 32 * 1024 * 1024, 20_000
-# Folders inside one another that are looked into.
+# Levels of nested folders that are read.
 DEPTH = 64
-# Read of a file to tell its language.
+# Characters of a file that its language is guessed from.
 GUESSED = 20_000
 
 ReadProgress = Callable[[int, int], None]
-"""Called with how many files were read, and how many there are to read."""
+"""Called with the number of files read so far, and of files to read."""
 
 
 class Folder:
@@ -59,8 +58,8 @@ class Folder:
         lang: str = "",
         endings: frozenset[str] = ENDINGS,
     ) -> None:
-        """`name` tells this folder from others in the same index and begins the ids of its documents; `attributes` are
-        given to all of them. `lang` is their language; guessed, file by file, where it is not given."""
+        """`name` distinguishes this folder from others in the same index and begins the ids of its documents;
+        `attributes` are given to all of them. `lang` is their language; if empty, it is guessed file by file."""
         self.root = root
         self.index = index
         self.name = name
@@ -71,7 +70,7 @@ class Folder:
         """Files that could not be read, and why."""
 
     def sync(self, progress: ReadProgress | None = None) -> Changes:
-        """Bring the index up to what stands in the folder; raises FolderMissing."""
+        """Bring the index up to date with the folder; raises FolderMissing."""
         if not self.root.is_dir():
             raise FolderMissing(f"there is no folder {self.root}: check the path, or remove what was read from it")
         known = self._known()
@@ -90,31 +89,27 @@ class Folder:
         return replace(changes, deleted=changes.deleted + self._forget(known, known.keys() - here.keys()))
 
     def forget(self) -> int:
-        """Remove every document of the folder; how many there were."""
+        """Remove every document of the folder; returns how many there were."""
         known = self._known()
         return self._forget(known, known.keys())
 
     def count(self) -> tuple[int, int]:
-        """How many files were read, and how many sections they have."""
+        """The number of files read, and of their sections."""
         known = self._known()
         return len(known), sum(len(one.documents) for one in known.values())
 
     def _known(self) -> dict[str, _Known]:
         """The files that were read, by path."""
-        rows = self.index.tables.backend.read(sql.FILES, self._of())
-        decode = msgspec.json.Decoder(list[str]).decode
+        rows = self.index.tables.backend.read(sql.FILES, {"folder": self.name})
+        decode = json.Decoder(list[str]).decode
         return {path: _Known(_Seen(*seen), decode(ids), problem) for path, *seen, ids, problem in rows}
 
-    def _of(self) -> dict[str, str]:
-        return {"folder": self.name}
-
     def _read_documents(self, path: str) -> tuple[list[IndexDocument], str]:
-        """The sections of a file, or why there are none."""
-        read = contain(_read_file, self.root, path)
+        """The sections of a file, or why it cannot be read."""
         self.unread.pop(path, None)
-        if isinstance(read, Fault):
-            # What this package says of a file is a sentence; what a library raises is told with its name.
-            self.unread[path] = why = read.detail.removeprefix("RuntimeError: ")
+        read = contain(_read_file, self.root, path)
+        if isinstance(read, FileUnreadable | Fault):
+            self.unread[path] = why = read.detail if isinstance(read, Fault) else str(read)
             return [], why
         file, changed = read
         return list(self._documents(path, file, changed)), ""
@@ -133,14 +128,14 @@ class Folder:
                 "anchor": section.anchor,
                 "at": str(section.start),
             }
-            # In the order of the headings, the title of the file first: a passage is found by all of them.
+            # The file's title, then its headings: a passage is found by all of them.
             title = " › ".join(dict.fromkeys((file.title, *section.heading)))
-            said = file.text[section.start : section.end]
-            yield IndexDocument(ident, said, title, lang, {**self.attributes, **where}, changed)
+            text = file.text[section.start : section.end]
+            yield IndexDocument(ident, text, title, lang, {**self.attributes, **where}, changed)
 
     def _write(self, group: list[tuple[str, _Seen, list[IndexDocument], str]], known: dict[str, _Known]) -> Changes:
-        """Write the documents of some files. Their rows name all documents, old and new, before any is written:
-        whatever ends this process, no document is left that nobody knows."""
+        """Write the documents of some files. Their rows list all documents, old and new, before any is written, so that
+        a crash leaves no document without a row."""
         old = {path: known[path].documents for path, *_ in group if path in known}
         rows = [(path, seen, [one.id for one in documents], problem) for path, seen, documents, problem in group]
         self._set([(path, _Seen(0, 0), [*old.get(path, ()), *ids], "") for path, _, ids, _ in rows])
@@ -153,9 +148,8 @@ class Folder:
     def _set(self, rows: list[tuple[str, _Seen, list[str], str]]) -> None:
         with self.index.tables.backend.transaction() as changes:
             for path, seen, ids, problem in rows:
-                named = msgspec.json.encode(ids).decode()
-                row = {"path": path, **seen._asdict(), "documents": named, "problem": problem}
-                changes.change(sql.SET_FILE, self._of() | row)
+                row = {"folder": self.name, "path": path, **seen._asdict()}
+                changes.change(sql.SET_FILE, {**row, "documents": to_json(ids), "problem": problem})
 
     def _forget(self, known: dict[str, _Known], paths: Collection[str]) -> int:
         ids = [ident for path in sorted(paths) for ident in known[path].documents]
@@ -163,30 +157,30 @@ class Folder:
         if paths:
             with self.index.tables.backend.transaction() as changes:
                 for path in paths:
-                    changes.change(sql.DELETE_FILE, self._of() | {"path": path})
+                    changes.change(sql.DELETE_FILE, {"folder": self.name, "path": path})
         return deleted
 
 
-class FilePlace(msgspec.Struct, frozen=True):
-    """Where a hit stands."""
+class FilePlace(Struct, frozen=True):
+    """Where in a file a hit is."""
 
     file: str
     """Its path in the folder."""
     heading: tuple[str, ...]
-    """The headings it stands under, the outermost first."""
+    """The headings above it, outermost first."""
     start: int
     end: int
-    """Characters of the text that was read: of the file itself; of an HTML page or a PDF, of its text."""
+    """Offsets in the text that was read: of the file itself; for an HTML page or a PDF, of its text."""
     anchor: str = ""
-    """What an address of the section ends with, after `#`."""
+    """The fragment of the section's URL, after `#`."""
 
 
 def place_of(hit: Hit) -> FilePlace:
-    """Where the passage of a hit stands; for documents of a folder alone."""
-    said = {name: values[0] for name, values in hit.attributes.items() if values}
-    start = int(said["at"]) + hit.start
-    heading = tuple(said["heading"].split("\n")) if said["heading"] else ()
-    return FilePlace(said["file"], heading, start, start + len(hit.text), said["anchor"])
+    """Where in a file the hit's passage is; works only for documents of a folder."""
+    values = {name: values[0] for name, values in hit.attributes.items() if values}
+    start = int(values["at"]) + hit.start
+    heading = tuple(values["heading"].split("\n")) if values["heading"] else ()
+    return FilePlace(values["file"], heading, start, start + len(hit.text), values["anchor"])
 
 
 class _Seen(NamedTuple):
@@ -201,15 +195,15 @@ class _Known(NamedTuple):
 
 
 def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
-    """Every document below a folder, by its path in it; hidden ones and links are left out."""
+    """Every document below a folder, by its relative path; hidden ones and links are left out."""
     return islice(_walk(os.fspath(folder), "", endings), FILES)
 
 
 def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> Iterator[tuple[str, _Seen]]:
     try:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-    except OSError:  # it may not be read, or is gone by now
+        with os.scandir(folder) as scanned:
+            entries = sorted(scanned, key=lambda entry: entry.name)
+    except OSError:  # no permission, or deleted meanwhile
         return
     for entry in entries:
         if entry.name.startswith("."):
@@ -225,8 +219,11 @@ def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> 
             continue
 
 
-def _read_file(root: Path, path: str) -> tuple[FileText, datetime]:
-    """A file's text and its sections; raises whatever its library does."""
-    where = root / path
-    changed = datetime.fromtimestamp(where.stat().st_mtime, UTC)
-    return read_file(path, read_bytes(where, FILE_BYTES)), changed
+def _read_file(root: Path, path: str) -> tuple[FileText, datetime] | FileUnreadable:
+    """A file's sections with its time; raises whatever the library for its format raises."""
+    file = root / path
+    changed = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    try:
+        return read_file(path, read_bytes(file, FILE_BYTES)), changed
+    except FileUnreadable as error:
+        return error

@@ -1,7 +1,7 @@
-"""Two rankings made one: full text leads, and vectors may move a document up.
+"""Merges two rankings into one: full text leads, and vectors may move a document up.
 
-A document's place in a list counts `weight / (LEVEL + rank)`, summed over the lists. Ranks alone are compared: a BM25
-score and a cosine have no scale in common.
+A document's rank in a list counts `weight / (LEVEL + rank)`, summed over both lists. Only ranks are compared, since a
+BM25 score and a cosine have no common scale.
 """
 
 from __future__ import annotations
@@ -10,17 +10,18 @@ from collections.abc import Mapping
 
 from .document import Vote
 
-# How much more the first place counts than those after it. The usual 60 is for lists of thousands.
+# The smaller, the more the first place counts over the next. The usual 60 is for lists of thousands.
 LEVEL = 5.0
-# Of a vote by full text. Set, not tuned: first by vectors does not overtake first by full text.
+# Weight of a vote by vectors; one by full text has 1. Set, not tuned: the first by vectors does not overtake the first
+# by full text.
 VECTORS = 0.4
 
 
 def fuse(
     text: Mapping[str, float], vectors: Mapping[str, float], weight: float = VECTORS
 ) -> list[tuple[str, float, tuple[Vote, ...]]]:
-    """Ids with their score and their votes, the best first. Both lists come in order; without vectors the scores are
-    those of full text. `weight` is what a vote by vectors counts."""
+    """Ids with score and votes, best first. Both lists come in order; without vectors the scores are those of full
+    text. `weight` is that of a vote by vectors."""
     votes: dict[str, tuple[Vote, ...]] = {}
     for rank, (ident, score) in enumerate(text.items(), 1):
         votes[ident] = (Vote("text", rank, score),)

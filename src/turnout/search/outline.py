@@ -1,6 +1,6 @@
-"""The headings of a text, by its format: Markdown, reStructuredText, Python, and other languages' definitions.
+"""The headings of a text in Markdown, reStructuredText or Python, and the definitions in other languages.
 
-Time is linear in the text; a text that is not what its ending says has fewer headings, and is no error.
+Time is linear in the text; a text that is not what its file ending says has fewer headings, but is not an error.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_names = str.split
 CODE = frozenset(
-    _names(
-        ".py .pyi .js .mjs .jsx .ts .tsx .go .rs .java .kt .scala .c .h .cc .cpp .hpp .cs .rb .php .swift .lua .sh"
-        " .bash .sql"
+    (
+        *(".py", ".pyi", ".js", ".mjs", ".jsx", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".scala", ".c", ".h"),
+        *(".cc", ".cpp", ".hpp", ".cs", ".rb", ".php", ".swift", ".lua", ".sh", ".bash", ".sql"),
     )
 )
-# A module of more characters is not parsed: it would take its time, and be generated.
+# A larger Python module is not parsed: it takes long, and is generated code.
 PARSED = 1_000_000
-# Lines a heading may take; whatever is longer is no heading.
+# A longer line is not a heading.
 LONGEST = 300
 
 
@@ -30,9 +29,9 @@ class Heading(NamedTuple):
     start: int
     """Where the heading begins."""
     body: int
-    """Where what it heads begins."""
+    """Where the text under it begins."""
     anchor: str = ""
-    """What addresses call it, where the file says."""
+    """Its URL fragment, if the file has one."""
 
 
 _hashes = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*\Z")
@@ -44,7 +43,7 @@ _marks = re.compile(r"[`*]|\{#.*?\}")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str, int]]:
-    """Each line: where it begins, what it says, where the next begins."""
+    """Each line: its offset, its text without the line end, and the next line's offset."""
     start = 0
     for line in text.splitlines(keepends=True):
         end = start + len(line)
@@ -57,11 +56,11 @@ def _clean(name: str) -> str:
 
 
 def markdown(text: str) -> Iterator[Heading]:
-    """`# ATX` and underlined headings, outside of fences and of what stands above the first `---`."""
+    """`# ATX` and underlined headings, outside of code fences and front matter."""
     fence = ""
     matter = text.startswith(("---\n", "---\r\n"))
     before: tuple[int, str] | None = None
-    """The line before, if it may be underlined."""
+    """The line before, if it can be a heading that this line underlines."""
     for start, line, end in _lines(text):
         if matter and start:
             matter = line.rstrip() not in ("---", "...")
@@ -77,14 +76,14 @@ def markdown(text: str) -> Iterator[Heading]:
             before = None
         elif fence:
             continue
-        elif (found := _hashes.match(line)) and (name := _clean(found[2])):
-            yield Heading(len(found[1]), name, start, end)
+        elif (hashes := _hashes.match(line)) and (name := _clean(hashes[2])):
+            yield Heading(len(hashes[1]), name, start, end)
             before = None
         elif before and (under := _underline.match(line)):
             yield Heading(1 if under[1][0] == "=" else 2, _clean(before[1]), before[0], end)
             before = None
         else:
-            # A paragraph's last line can be underlined, but a table's, a list's and a quotation's cannot.
+            # The last line of a paragraph can be underlined, but not that of a table, a list or a quotation.
             before = None if _block.match(line) or len(line) > LONGEST else (start, line)
 
 
@@ -97,7 +96,7 @@ _role = re.compile(r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^`>]*>)?`")
 
 
 def restructured(text: str) -> Iterator[Heading]:
-    """Underlined titles, their levels in the order in which their marks come; directives that describe a thing."""
+    """Underlined titles, with levels in the order their marks first appear; and directives that document a name."""
     levels: dict[str, int] = {}
     lines = list(_lines(text))
     skip = -1
@@ -105,7 +104,7 @@ def restructured(text: str) -> Iterator[Heading]:
         if at <= skip:
             continue
         if described := _directive.match(line):
-            # Below all titles, and by how far it is set in. What a function takes is a line of the text.
+            # Below all titles, nested by indentation. Parameters stay in the text.
             name = _clean(described[2].partition("(")[0])
             yield Heading(20 + len(described[1].expandtabs()), name, start, start, name.split(" ")[-1])
             continue
@@ -124,12 +123,12 @@ def restructured(text: str) -> Iterator[Heading]:
 
 
 def python(text: str) -> Iterator[Heading]:
-    """Classes and functions, methods under their class. What does not parse is read as other languages are."""
+    """Classes and functions, methods under their class. Code that does not parse is read like other languages."""
     if len(text) > PARSED:
         return
     try:
         with warnings.catch_warnings():
-            # What a reader's file says of its own escapes is not said to us.
+            # Warnings about invalid escapes in the user's file do not concern us.
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -160,7 +159,7 @@ _definition = re.compile(
 
 
 def code(text: str) -> Iterator[Heading]:
-    """What stands at the margin and defines a name."""
+    """Unindented lines that define a name."""
     for start, line, _ in _lines(text):
-        if (found := _definition.match(line)) and len(line) <= LONGEST:
-            yield Heading(1, found[1], start, start, found[1])
+        if (defined := _definition.match(line)) and len(line) <= LONGEST:
+            yield Heading(1, defined[1], start, start, defined[1])

@@ -1,8 +1,7 @@
 """The index in PostgreSQL: `tsvector` for words, pgvector for vectors. Each index has a schema of its own, so that no
-statement can reach another's documents, and the frequency of a word is that in its own texts.
+statement can reach another's documents, and word frequencies are those of its own texts.
 
-The stems are made here as everywhere and handed over as they are: what PostgreSQL is built with, or what its locale
-calls a letter, changes nothing.
+PostgreSQL gets finished stems, so that neither its dictionaries nor its locale matter.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from turnout.core.errors import StoreError
 from turnout.store.backend import Transaction, Values
 from turnout.store.postgres import PostgresSchema
 
 from . import sql
+from .document import to_json
 from .tables import COLUMNS, MEAN, IndexCandidate, Tables
 
-# PostgreSQL keeps 256 positions of a word and numbers them up to here; a passage has a few hundred words.
+# PostgreSQL keeps 256 positions of a word, numbered up to this; a passage has a few hundred words.
 POSITIONS = 256
 LAST_POSITION = 16_383
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -37,8 +35,8 @@ _FILTERS = """
     )
   )
 """
-# The rank of a single word grows with how often it is said and levels off, as BM25 has it; how rare the word is and how
-# long the passage, PostgreSQL does not ask: the divisor is BM25's for a word said once.
+# `ts_rank` of a single word grows with its count and levels off, as in BM25. It ignores how rare the word is, hence the
+# weights, and how long the passage is, hence the divisor: BM25's for a word that occurs once.
 PROPOSE = f"""
 with asked as (
   select cast('''' || stem || '''' as tsquery) as query, weight
@@ -69,7 +67,7 @@ create table if not exists vectors (
   primary key (passage, part)
 )
 """
-# Made when a passage had one vector.
+# For tables made when a passage had a single vector.
 WIDEN_VECTORS = """
 do $$ begin
   if not exists (
@@ -91,7 +89,7 @@ where p.key > :after and d.lang in (select json_array_elements_text(cast(:langs 
   and not exists (select 1 from vectors v where v.passage = p.key and v.embedder = :embedder)
 order by p.key limit :limit
 """
-# A vector of zeros (a blank text) is near nothing: its distance is no number.
+# The distance of a zero vector (of a blank text) is NaN.
 NEAREST = f"""
 with near as (
   select passage, min(away) + cast(:mean as double precision) * (avg(away) - min(away)) as distance
@@ -115,7 +113,7 @@ class IndexSchema(PostgresSchema):
         super().__init__(url, f"search_{name}")
 
     def _add_vectors(self) -> None:
-        """In `public`, where every index finds the extension. A server without it is searched by words alone."""
+        """Install pgvector in `public`, where every index finds it. A server without it is searched by words alone."""
         with contextlib.suppress(StoreError), self.transaction() as changes:
             changes.connection.execute("create extension if not exists vector schema public")
         with contextlib.suppress(StoreError), self.transaction() as changes:
@@ -136,22 +134,22 @@ class PostgresTables(Tables):
     _has_vectors = False
 
     def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
-        places: dict[str, list[str]] = {}
+        positions: dict[str, list[str]] = {}
         for place, stem in enumerate(stems, 1):
-            if len(found := places.setdefault(stem, [])) < POSITIONS:
-                found.append(str(min(place, LAST_POSITION)))
-        said = " ".join(f"'{stem}':{','.join(found)}" for stem, found in places.items())
-        changes.change(SET_STEMS, {"key": key, "stems": said})
+            if len(places := positions.setdefault(stem, [])) < POSITIONS:
+                places.append(str(min(place, LAST_POSITION)))
+        vector = " ".join(f"'{stem}':{','.join(places)}" for stem, places in positions.items())
+        changes.change(SET_STEMS, {"key": key, "stems": vector})
 
     def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
-        return dict(reads.read(FREQUENCIES, {"stems": _json(list(stems))}))
+        return dict(reads.read(FREQUENCIES, {"stems": to_json(stems)}))
 
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
     ) -> list[IndexCandidate]:
         values: Values = {
             "query": " | ".join(f"'{stem}'" for stem in weights),
-            "weights": _json([{"stem": stem, "weight": weight} for stem, weight in weights.items()]),
+            "weights": to_json([{"stem": stem, "weight": weight} for stem, weight in weights.items()]),
             "average": average,
             "limit": limit,
             **filters,
@@ -161,28 +159,18 @@ class PostgresTables(Tables):
     def set_vectors(self, changes: Transaction, key: int, embedder: str, vectors: Sequence[Any]) -> None:
         changes.change(sql.DELETE_VECTOR, {"key": key})
         for part, vector in enumerate(vectors):
-            values: Values = {"key": key, "part": part, "embedder": embedder, "vector": _json(vector.tolist())}
+            values: Values = {"key": key, "part": part, "embedder": embedder, "vector": to_json(vector.tolist())}
             changes.change(ADD_VECTOR, values)
 
     def without_vector(
         self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
     ) -> list[tuple[int, str, str]]:
-        values: Values = {"embedder": embedder, "langs": _json(list(langs)), "after": after, "limit": limit}
+        values: Values = {"embedder": embedder, "langs": to_json(langs), "after": after, "limit": limit}
         return [(key, title, text) for key, title, text in reads.read(WITHOUT_VECTOR, values)]
 
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
     ) -> list[tuple[IndexCandidate, float]]:
-        values: Values = {
-            "embedder": embedder,
-            "vector": _json(vector.tolist()),
-            "mean": MEAN,
-            "limit": limit,
-            **filters,
-        }
-        found = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, {**values, **filters}))
-        return [(one, cosine) for one, cosine in found if cosine == cosine]  # noqa: PLR0124 - not a number
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+        values: Values = {"embedder": embedder, "vector": to_json(vector.tolist()), "mean": MEAN, "limit": limit}
+        near = ((IndexCandidate(*row[:-1]), float(row[-1])) for row in reads.read(NEAREST, {**values, **filters}))
+        return [(one, cosine) for one, cosine in near if cosine == cosine]  # noqa: PLR0124 - not a number

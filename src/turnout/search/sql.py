@@ -1,6 +1,6 @@
-"""Statements that both databases take as they are. Values are parameters, always.
+"""Statements that both databases understand. Values are always parameters.
 
-What differs between the two (full text, vectors, JSON) is beside the class that runs it.
+Statements that differ (full text, vectors, JSON) are beside the class that runs them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ insert into settings (name, setting) values (:name, :setting)
 on conflict (name) do update set setting = excluded.setting
 """
 
-# The row is locked until the transaction ends: writers take turns, also those of other processes.
+# Locks the row until the transaction ends, so that writers take turns, across processes too.
 NEXT_REVISION = """
 insert into settings (name, setting) values ('revision', '1')
 on conflict (name) do update set setting = cast(cast(settings.setting as bigint) + 1 as text)

@@ -1,5 +1,5 @@
-"""The index in a file: SQLite's FTS5 for words, a matrix in memory for vectors. Needs nothing installed; vectors need
-NumPy, as whatever makes them does."""
+"""The index in a file: SQLite's FTS5 for words, a matrix in memory for vectors. Only vectors need an installed package,
+NumPy, which every embedder needs too."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.store.backend import Transaction, Values
 from turnout.store.sqlite import Sqlite
 
+from .document import to_json
 from .tables import COLUMNS, MEAN, IndexCandidate, Tables
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-# A filter that names an attribute holds where the document has it with one of the values.
+# A document passes a filter on an attribute if it has the attribute with one of the values.
 _FILTERS = """
   (:langs is null or d.lang in (select value from json_each(:langs)))
   and (:since is null or d.updated_ms >= :since)
@@ -32,7 +34,7 @@ _FILTERS = """
     )
   )
 """
-# `cross join` keeps the order: the passages in their rank, so that only as many as are wanted are looked up.
+# `cross join` keeps the order of ranks, so that no more passages are looked up than are wanted.
 PROPOSE = f"""
 select {COLUMNS} from postings
 cross join passages p on p.key = postings.rowid
@@ -98,12 +100,12 @@ class SqliteTables(Tables):
         super().delete_passage(changes, key)
 
     def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
-        return dict(reads.read(FREQUENCIES, {"stems": _json(stems)}))
+        return dict(reads.read(FREQUENCIES, {"stems": to_json(stems)}))
 
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
     ) -> list[IndexCandidate]:
-        # Stems are letters and digits alone: between quotes none is an operator.
+        # Stems are letters and digits: in quotes none is an operator.
         query = " OR ".join(f'"{stem}"' for stem in weights)
         return [IndexCandidate(*row) for row in reads.read(PROPOSE, {"query": query, "limit": limit, **filters})]
 
@@ -114,7 +116,7 @@ class SqliteTables(Tables):
     def without_vector(
         self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
     ) -> list[tuple[int, str, str]]:
-        values: Values = {"embedder": embedder, "langs": _json(langs), "after": after, "limit": limit}
+        values: Values = {"embedder": embedder, "langs": to_json(langs), "after": after, "limit": limit}
         return [(key, title, text) for key, title, text in reads.read(WITHOUT_VECTOR, values)]
 
     def nearest(
@@ -131,38 +133,38 @@ class SqliteTables(Tables):
         near = (1 - MEAN) * np.maximum.reduceat(windows, starts) + MEAN * means
         if filters != NO_FILTERS:
             near = np.where(self._admitted(reads, matrix, filters), near, -np.inf)
-        # Only those that can be among the first are put in order.
+        # Only those that can be among the first are sorted.
         least = -np.inf if len(near) <= limit else np.partition(near, len(near) - limit)[len(near) - limit]
         first = np.flatnonzero(near >= least)
         best = first[np.argsort(-near[first], kind="stable")][:limit]
         found = {int(matrix.keys[at]): float(near[at]) for at in best if np.isfinite(near[at])}
-        passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": _json(list(found))}))
+        passages = (IndexCandidate(*row) for row in reads.read(PASSAGES, {"keys": to_json(list(found))}))
         return sorted(((one, found[one.key]) for one in passages), key=lambda pair: (-pair[1], pair[0].key))
 
     def _admitted(self, reads: Transaction, matrix: _Matrix, filters: Values) -> Array:
-        """Which passages of the matrix a filter lets through. The last answer is kept: most who ask use one filter."""
+        """Which passages of the matrix a filter admits. The last mask is cached: most callers always use one filter."""
         import numpy as np
 
-        asked = (matrix.embedder, matrix.revision, tuple(sorted(filters.items())))
+        cached = (matrix.embedder, matrix.revision, tuple(sorted(filters.items())))
         with self._lock:
-            if self._mask is None or self._mask[0] != asked:
+            if self._mask is None or self._mask[0] != cached:
                 allowed = np.array([key for (key,) in reads.read(ALLOWED, filters)], np.int64)
-                self._mask = (asked, np.isin(matrix.keys, allowed))
+                self._mask = (cached, np.isin(matrix.keys, allowed))
             return self._mask[1]
 
     def _load(self, reads: Transaction, revision: str, embedder: str, width: int) -> _Matrix:
-        """The vectors as they are in this transaction. Keys are never used twice: what is known is kept, what is new is
-        read, what is gone is dropped."""
+        """The vectors as of this transaction. Keys are never reused, so that only new rows are read and deleted ones
+        dropped."""
         with self._lock:
-            old = self._matrix
-            if old is None or (old.embedder, old.revision) != (embedder, revision):
-                if old is None or old.embedder != embedder:
-                    old = _Matrix(embedder, "", *_empty(width))
-                self._matrix = old = old.follow(reads, revision)
-            return old
+            matrix = self._matrix
+            if matrix is None or matrix.embedder != embedder:
+                self._matrix = matrix = _read_matrix(embedder, revision, width, reads, 0)
+            elif matrix.revision != revision:
+                self._matrix = matrix = matrix.follow(reads, revision)
+            return matrix
 
 
-class _Matrix(msgspec.Struct, frozen=True):
+class _Matrix(Struct, frozen=True):
     """The vectors of all windows, passage after passage."""
 
     embedder: str
@@ -174,20 +176,21 @@ class _Matrix(msgspec.Struct, frozen=True):
     rows: Array
 
     def follow(self, reads: Transaction, revision: str) -> _Matrix:
+        """The matrix at a later revision."""
         import numpy as np
 
         width = self.rows.shape[1]
-        there = np.array([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})], np.int64)
+        stored = np.array([key for (key,) in reads.read(VECTOR_KEYS, {"embedder": self.embedder})], np.int64)
         last = int(self.keys[-1]) if len(self.keys) else 0
-        new = _matrix(self.embedder, revision, width, reads, last)
-        kept = np.isin(self.keys, there)
-        if kept.sum() + len(new.keys) != len(there):
+        new = _read_matrix(self.embedder, revision, width, reads, last)
+        kept = np.isin(self.keys, stored)
+        if kept.sum() + len(new.keys) != len(stored):
             # A vector was made late, for a passage older than the last.
-            return _matrix(self.embedder, revision, width, reads, 0)
+            return _read_matrix(self.embedder, revision, width, reads, 0)
         if not len(self.keys):
             return new
         if kept.all() and not len(new.keys):
-            return msgspec.structs.replace(self, revision=revision)
+            return replace(self, revision=revision)
         counts = np.concatenate([self.counts[kept], new.counts])
         rows = np.empty((int(counts.sum()), width), np.float32)
         of_old = len(rows) - len(new.rows)
@@ -196,9 +199,9 @@ class _Matrix(msgspec.Struct, frozen=True):
         return _Matrix(self.embedder, revision, np.concatenate([self.keys[kept], new.keys]), counts, rows)
 
 
-def _matrix(embedder: str, revision: str, width: int, reads: Transaction, after: int) -> _Matrix:
-    """Of the passages behind one; vectors of another width are of no use here. Read some at a time: all that is there
-    would stand in memory twice."""
+def _read_matrix(embedder: str, revision: str, width: int, reads: Transaction, after: int) -> _Matrix:
+    """The vectors of passages after a key, except those of another width. They are read in chunks: all rows at once
+    would be in memory twice."""
     import numpy as np
 
     size = 4 * width
@@ -216,13 +219,3 @@ def _matrix(embedder: str, revision: str, width: int, reads: Transaction, after:
                 at += count
         after = found[-1][0]
     return _Matrix(embedder, revision, np.array(keys, np.int64), np.array(counts, np.int64), rows[:at])
-
-
-def _empty(width: int) -> tuple[Array, Array, Array]:
-    import numpy as np
-
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, width), np.float32)
-
-
-def _json(values: Sequence[str] | Sequence[int]) -> str:
-    return msgspec.json.encode(values).decode()

@@ -1,8 +1,8 @@
-"""What a sentence states, as far as words tell: which things, how many, and whether it is so or not.
+"""What a sentence states, as far as its words tell: its subject matter, its numbers, and what it negates.
 
-Two sentences state the same thing in other words where their words have one key: endings are cut off, groups of words
-count as one, and of two opposites one is the other negated. No grammar is parsed, and no model is asked: a word counts
-as negated within a few words of what negates, in the same clause. Time is linear in the length.
+Words are compared by key: endings are cut off, synonyms share a key, and an opposite is the key negated. There is no
+grammar and no model: a word counts as negated within a few words of a negation in the same clause. Time is linear in
+the length.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from turnout.text.sentence import split
 from .number import DAY, DECADE, MONTH, PATTERN, VERSION, Number, read_number
 from .vocabulary import DENIED, NOT_SO, SO, key_of, lists, months, strip_accents, units
 
-# A line with a date and no more words than this is a date: "Originally published June 1, 2018 at 1:49 pm".
+# A line with a date and at most this many words is a dateline: "Originally published June 1, 2018 at 1:49 pm".
 DATELINE: Final = 4
-# Months that are other words too count beside a number only.
+# Months that are also other words count only beside a number.
 _AMBIGUOUS_MONTHS: Final = frozenset({"may", "march", "mar", "mars", "mai", "marz", "sept", "jan", "dec", "sep"})
 _CURRENCIES: Final = frozenset({"usd", "eur", "gbp", "jpy"})
-# What ordinals end with in digits: 1st, 2nd, 3rd, 4th.
+# Endings of ordinals in digits: 1st, 2nd, 3rd, 4th.
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 _OF_A_MONTH: Final = _ORDINALS | {"of", "de", "er", "del"}
 
@@ -43,20 +43,20 @@ class Statement(Struct, frozen=True):
     """What a sentence states."""
 
     words: dict[str, int]
-    """By key, how the word stands wherever it does: SO, NOT_SO or both."""
+    """By key, how the word occurs: SO, NOT_SO or both, and whether it is DENIED."""
     numbers: tuple[Number, ...]
     negated: tuple[frozenset[str], ...]
-    """What each negation reaches."""
+    """The words that each negation reaches."""
     heads: frozenset[str]
-    """What each negates first of all: "open" in "is not open to cars"."""
+    """The main word of each negation: "open" in "is not open to cars"."""
     is_dateline: bool
-    """It is hardly more than a date, and so tells when all that stands beside it was said."""
+    """It is little more than a date, which then applies to the lines around it."""
     spelled: dict[str, str]
     """By key, the first word as it was written, folded."""
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space that follows it; "am 5. Mai" is cut nowhere."""
+    """The sentences of a text, each with the white space after it; "am 5. Mai" is not cut."""
     joined: list[str] = []
     for sentence in split(text):
         if joined and is_month_of(joined[-1], sentence):
@@ -67,13 +67,12 @@ def split_sentences(text: str) -> list[str]:
 
 
 def is_month_of(before: str, sentence: str) -> bool:
-    """Whether a sentence begins with the month of a day that the one before it ends with."""
+    """Whether the text before ends with a day ("am 5.") whose month begins the sentence."""
     word = _FIRST_WORD.match(sentence)
     return bool(word and _DAY_LAST.search(before[-8:]) and strip_accents(word[0].lower()) in months())
 
 
 def read_statement(text: str, lang: str) -> Statement:
-    """What one sentence states."""
     return _Reader(text, lang).read()
 
 
@@ -84,11 +83,11 @@ class _Token(Struct):
     kind: str
     clause: int
     joined: bool
-    """Nothing stands between it and the one before."""
+    """No character is between it and the token before."""
 
 
 def _day(token: _Token) -> int:
-    """The day of a month that a token is; 0 if it is none."""
+    """The token as a day of a month; 0 if it cannot be one."""
     return int(token.text) if token.kind == "number" and len(token.text) <= 2 and 1 <= int(token.text) <= 31 else 0
 
 
@@ -147,11 +146,11 @@ class _Reader:
         return Statement(words, numbers, negated, self._heads(scopes, keys), is_dateline, spelled)
 
     def _heads(self, scopes: list[list[int]], keys: list[str]) -> frozenset[str]:
-        """The first word with a meaning behind each negation, or the last before it."""
+        """The first content word after each negation, or the last before it."""
         heads: set[str] = set()
         for scope in scopes:
-            telling = (keys[at] for at in scope if keys[at] and self.tokens[at].text not in self.lists.light)
-            heads.update(islice(telling, 1))
+            content = (keys[at] for at in scope if keys[at] and self.tokens[at].text not in self.lists.light)
+            heads.update(islice(content, 1))
         return frozenset(heads)
 
     def _is_content(self, at: int) -> bool:
@@ -166,7 +165,7 @@ class _Reader:
         return not (word in known.plain or word in known.negation or word in known.number or word in known.scale)
 
     def _negations(self, cues: frozenset[str]) -> tuple[set[int], list[list[int]]]:
-        """Which tokens are negated, and what each negation reaches."""
+        """The negated tokens, and the tokens that each negation reaches."""
         left, right = self.lists.reach
         reached: set[int] = set()
         scopes = []
@@ -188,15 +187,15 @@ class _Reader:
         return reached, scopes
 
     def _numbers(self) -> tuple[Number, ...]:
-        found: list[Number] = []
+        numbers: list[Number] = []
         at = 0
         while at < len(self.tokens):
-            numbers, at = self._number(at, found)
-            found += numbers
-        return tuple(found)
+            more, at = self._number(at, numbers)
+            numbers += more
+        return tuple(numbers)
 
     def _number(self, at: int, before: list[Number]) -> tuple[list[Number], int]:
-        """The numbers that begin there, given those before, and where to go on."""
+        """The numbers that begin at a token, given those before it, and the token to continue with."""
         token, known = self.tokens[at], self.lists
         if token.kind == "iso":
             year, month, day = map(int, re.split("[-./]", token.text))
@@ -219,7 +218,7 @@ class _Reader:
         return [], at + 1
 
     def _month(self, at: int, before: list[Number]) -> tuple[list[Number], int]:
-        """A month, with the day before or behind it: 5 May, the 5th of May, May 5."""
+        """A month, with the day before or after it: 5 May, the 5th of May, May 5."""
         name = self.tokens[at].text
         month = self.lists.month[name]
         if at + 1 < len(self.tokens) and (day := _day(self.tokens[at + 1])):
@@ -236,7 +235,7 @@ class _Reader:
         return [Number(month, MONTH, spelled=name)], at + 1
 
     def _spelled_out(self, at: int) -> tuple[float, int]:
-        """What words that are one number say, and where they end: "two hundred and fifty"."""
+        """The value of a number in words and the token after it: "two hundred and fifty"."""
         known, value = self.lists, self.lists.number[self.tokens[at].text]
         at += 1
         while at < len(self.tokens):
@@ -255,7 +254,7 @@ class _Reader:
         return value, at
 
     def _finish(self, start: int, at: int, value: float, grain: float) -> tuple[list[Number], int]:
-        """The number with what stands around it: hedge, scale, unit."""
+        """The number with the hedge, scale and unit around it."""
         known, tokens, named = self.lists, self.tokens, units()
         before = tokens[start - 1] if start else None
         spelled = " ".join(token.text for token in tokens[start:at])

@@ -1,17 +1,18 @@
-"""Whether passages support a sentence: a few of their sentences have what it says, its numbers, and the same yes or no.
+"""Whether passages support a sentence: a few of their lines contain its words and numbers, and do not contradict it.
 
-Three questions, in this order. Coverage: of what the sentence says, weighted by how much each word tells, enough stands
-in a few sentences of the passages; they are chosen greedily, and are shown as the reason. Numbers: each is among them.
-Polarity: nothing that is denied there is asserted here, nor the other way round.
+Three checks, in this order. Coverage: a few lines, chosen greedily, contain enough of the sentence's words, weighted by
+how much each tells; these lines are shown as the reason. Numbers: each is in one of them. Polarity: they deny nothing
+that the sentence asserts, nor assert what it denies.
 
-Invariant: sentences of a passage that share nothing with the one that is checked change nothing, wherever they stand;
-so a passage that says more supports no less. Time is linear in the length of both.
+Invariant: lines of a passage that share nothing with the sentence change nothing, wherever they are; so a longer
+passage supports no less. Time is linear in the length of both.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from enum import StrEnum
 from math import sqrt
@@ -29,25 +30,25 @@ from .vocabulary import DENIED, NOT_SO, SO, guess_language, key_of, lists, strip
 # were 321 statements, less the words that annotators found no support for; each beside its page, other pages, and other
 # parts of its page.
 #
-# The share of what a sentence says that must be there, and how much more of a short one, whose few words are found
-# together by chance: 0.63 of four words and numbers, 0.46 of sixteen.
+# The share of a sentence that must be covered, and how much more of a short one, whose few words are found together by
+# chance: 0.63 of four words and numbers, 0.46 of sixteen.
 ENOUGH: Final = 0.3
 SHORT: Final = 0.65
-# What the best line has by itself counts so much, what all chosen ones have together counts the rest: what is gathered
-# from several places is seldom what any of them says.
+# The weight of what the best line covers alone; what all chosen lines cover together has the rest. A statement gathered
+# from several places is seldom made in any of them.
 ALONE: Final = 0.2
 # Lines that together support a sentence. Eight keep no more of what is supported on the test split, and remove 82 % of
 # the changed numbers instead of 87 %.
 MOST_LINES: Final = 4
-# A number counts in a line that has more than this share of the sentence's words, or beside one that has so many: a
-# page is full of numbers that are about other things.
+# A number counts in a line that has more than the first share of the sentence's words, or next to a line that has at
+# least the second: a page is full of numbers about other things.
 WITH_NUMBER: Final = 0.1
 BESIDE_NUMBER: Final = 0.4
-# What a word counts for: a name tells most, a word like "several" little.
+# Weights of words: a name tells most, a word like "several" little.
 NAME, WORD, LIGHT, NUMBER = 1.5, 1.0, 0.4, 1.0
 # Characters of a passage that are read; a section of an answer has 1,500, and most pages fewer than this.
 LONGEST_PASSAGE: Final = 131_072
-# Characters of a sentence that is checked; nobody reads a longer one.
+# Characters of a sentence that are checked; no real sentence is longer.
 LONGEST_SENTENCE: Final = 4_096
 
 _WORDS: Final = re.compile(r"[^\W\d_]+")
@@ -57,43 +58,43 @@ class Why(StrEnum):
     """Why a sentence is not supported."""
 
     NO_SECTION = "no_section"
-    """There is no section of that number."""
+    """No section has that number."""
     NOTHING_STATED = "nothing_stated"
-    """It has no word or number that could be found anywhere."""
+    """It contains no word or number that could be found."""
     WORDS = "words"
-    """Too little of what it says is there."""
+    """The passages contain too little of it."""
     NUMBER = "number"
-    """One of its numbers is not there, or beside other things."""
+    """One of its numbers is missing, or is about something else."""
     POLARITY = "polarity"
-    """What it asserts is denied there, or the other way round."""
+    """The passages deny what it asserts, or assert what it denies."""
     TOO_LONG = "too_long"
-    """It is beyond what is checked of an answer."""
+    """It is past the part of an answer that is checked."""
 
 
 class PassagePlace(Struct, frozen=True, order=True):
-    """A stretch of a passage, from where to where."""
+    """A stretch of a passage."""
 
     passage: int
-    """Which of those that were given, from 0."""
+    """Which of the given passages, from 0."""
     start: int
     end: int
 
 
 class Supported(Struct, frozen=True, tag="supported"):
-    """Passages say what the sentence says."""
+    """The passages support the sentence."""
 
     score: float
     """How much of it, 0 to 1."""
     where: tuple[PassagePlace, ...]
-    """The sentences that do, in their order."""
+    """The lines that do, in order."""
 
 
 class Unsupported(Struct, frozen=True, tag="unsupported"):
-    """They do not."""
+    """The passages do not support the sentence."""
 
     why: Why
     said: str
-    """The same as a sentence, which names the word or the number."""
+    """The reason as a sentence that names the word or the number."""
     score: float = 0.0
 
 
@@ -106,17 +107,17 @@ class _Line(Struct, frozen=True):
 
 
 class ReadPassage(Struct, frozen=True):
-    """A passage that has been read, to check any number of sentences against."""
+    """A passage prepared for checking any number of sentences."""
 
     lines: tuple[_Line, ...]
     with_word: dict[str, list[int]]
-    """Which lines have a word."""
+    """The lines that contain a word."""
     numbers: list[tuple[float, int, Number]]
-    """Every number, and in which line; by value."""
+    """Every number with its line; by value."""
 
 
 class Claim(Struct, frozen=True):
-    """A sentence that has been read, to be checked."""
+    """A sentence prepared for checking."""
 
     states: Statement
     words: tuple[str, ...]
@@ -125,19 +126,19 @@ class Claim(Struct, frozen=True):
     """Of the words, then of the numbers."""
 
 
-# A line by passage and place in it; and which words and numbers of a claim it has, a bit each.
+# A line, by passage and place in it; and the words and numbers of a claim that each line contains, as a bit mask.
 _Spot = tuple[int, int]
 _Found = dict[_Spot, int]
 
 
 def check(sentence: str, passages: Sequence[str], lang: str = "") -> Supported | Unsupported:
-    """Whether the passages, taken together, say what the sentence says. Its language is guessed if it is not given."""
+    """Whether the passages together support the sentence. Its language is guessed if it is not given."""
     lang = lang or guess_language(sentence, guess_language("\n".join(passages[:1])))
     return weigh(read_claim(sentence, lang), [read_passage(text, lang) for text in passages])
 
 
 def read_passage(text: str, otherwise: str = "en") -> ReadPassage:
-    """The passage as it is compared, in its own language; `otherwise` where that cannot be told."""
+    """Prepare a passage, read in its own language, or in `otherwise` if that cannot be told."""
     lang = guess_language(text, otherwise)
     lines: list[_Line] = []
     with_word: dict[str, list[int]] = {}
@@ -164,13 +165,13 @@ def read_claim(sentence: str, lang: str = "") -> Claim:
 
 
 def _find_names(sentence: str, lang: str) -> set[str]:
-    """Words with a capital, the first one aside."""
+    """The keys of capitalised words, except the first word."""
     capital = [word for word in _WORDS.findall(sentence)[1:] if word[0].isupper()]
     return {key_of(strip_accents(fold(word).text), lang)[0] for word in capital}
 
 
 def weigh(claim: Claim, passages: Sequence[ReadPassage]) -> Supported | Unsupported:
-    """Whether the passages, taken together, say what the claim says."""
+    """Whether the passages together support the claim."""
     total = sum(claim.weights)
     if not total:
         return Unsupported(Why.NOTHING_STATED, "It states nothing that could be looked up.")
@@ -180,7 +181,7 @@ def weigh(claim: Claim, passages: Sequence[ReadPassage]) -> Supported | Unsuppor
     score = min(1.0, (ALONE * alone + (1 - ALONE) * _worth(claim, covered)) / total)
     enough = ENOUGH + SHORT / sqrt(len(claim.weights))
     missing = [number for bit, number in enumerate(claim.numbers, len(claim.words)) if not covered >> bit & 1]
-    # Where the numbers alone are wanting, they are what is wrong.
+    # With the missing numbers it would be enough, so they are the reason.
     if missing and score + NUMBER * len(missing) / total >= enough:
         return Unsupported(Why.NUMBER, f'"{missing[0].spelled}" is not said there of this.', score)
     if missing or score < enough:
@@ -194,25 +195,25 @@ def weigh(claim: Claim, passages: Sequence[ReadPassage]) -> Supported | Unsuppor
 
 
 def _find(claim: Claim, passages: Sequence[ReadPassage]) -> _Found:
-    """Every line that has something of the claim, in their order."""
-    found: _Found = {}
+    """Every line that contains something of the claim, in order."""
+    found: _Found = defaultdict(int)
     for at, passage in enumerate(passages):
         for bit, word in enumerate(claim.words):
             for line in passage.with_word.get(word, ()):
-                found[at, line] = found.get((at, line), 0) | 1 << bit
+                found[at, line] |= 1 << bit
         for bit, number in enumerate(claim.numbers, len(claim.words)):
             low, high = bounds(number)
             first = bisect_left(passage.numbers, low, key=lambda entry: entry[0])
             last = bisect_right(passage.numbers, high, key=lambda entry: entry[0])
-            for _, line, there in passage.numbers[first:last]:
-                if agree(number, there):
-                    found[at, line] = found.get((at, line), 0) | 1 << bit
+            for _, line, other in passage.numbers[first:last]:
+                if agree(number, other):
+                    found[at, line] |= 1 << bit
     return dict(sorted(found.items()))
 
 
 def _drop_stray_numbers(claim: Claim, passages: Sequence[ReadPassage], found: _Found) -> _Found:
-    """The same without numbers that stand beside other things. A line that is a date is beside everything; lines
-    without anything of the claim are passed over, so that they change nothing."""
+    """Drops numbers that are about something else. A dateline is about all lines; lines without anything of the claim
+    are skipped, so that they change nothing."""
     of_words = (1 << len(claim.words)) - 1
     telling = sum(1 << bit for bit in range(len(claim.words)) if claim.weights[bit] >= WORD)
     if not telling:
@@ -231,7 +232,7 @@ def _drop_stray_numbers(claim: Claim, passages: Sequence[ReadPassage], found: _F
 
 
 def _choose(claim: Claim, found: _Found) -> tuple[list[_Spot], int]:
-    """The lines that have most of the claim, each for what those before it lack; and what they have together."""
+    """The lines that cover most of the claim, each chosen for what the others lack; and the mask of what they cover."""
     chosen: list[_Spot] = []
     covered = 0
     for _ in range(MOST_LINES):
@@ -254,19 +255,19 @@ def _worth(claim: Claim, mask: int) -> float:
 
 
 def _find_contradiction(claim: Claim, passages: Sequence[ReadPassage], found: _Found, chosen: Sequence[_Spot]) -> str:
-    """The word that is denied on one side only, as it is spelled in the claim; empty if there is none."""
+    """A word that only one side denies, as it is spelled in the claim; empty if there is none."""
     states = claim.states
     lines = {spot: passages[spot[0]].lines[spot[1]].states for spot in chosen}
     for scope in states.negated:
-        # What is negated here is negated there, by an opposite or by a verb like "refuse" too.
+        # The passage may also deny it by an opposite, or by a verb like "refuse".
         denied = any(_denies(line, word, states) for line in lines.values() for word in scope)
         if not denied and (scope or not any(line.negated for line in lines.values())):
             return states.spelled[min(scope)] if scope else "not"
     for word in claim.words:
         held = states.words[word] & (SO | NOT_SO)
         for spot, line in lines.items():
-            there = line.words.get(word, 0) & (SO | NOT_SO)
-            if not there or there & held or not (word[0] == "=" or word in line.heads):
+            stated = line.words.get(word, 0) & (SO | NOT_SO)
+            if not stated or stated & held or not (word[0] == "=" or word in line.heads):
                 continue
             if not _is_held(word, held, spot, claim, passages, found):
                 return states.spelled[word]
@@ -281,7 +282,7 @@ def _denies(line: Statement, word: str, states: Statement) -> bool:
 def _is_held(
     word: str, held: int, against: _Spot, claim: Claim, passages: Sequence[ReadPassage], found: _Found
 ) -> bool:
-    """Whether another line has the word as the claim has it, and no less of the claim than the line against it."""
+    """Whether another line agrees with the claim on the word, and covers at least as much of it as the line against."""
     least = _worth(claim, found[against])
     for at, passage in enumerate(passages):
         for line in passage.with_word.get(word, ()):

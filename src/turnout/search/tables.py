@@ -1,5 +1,5 @@
-"""What a database does for a search index: proposes passages for stems, and for a vector. Everything is ranked again by
-those who ask, so a proposal need only be roughly in order."""
+"""What a database does for a search index: it proposes passages for stems, and for a vector. The index ranks them
+again, so a proposal need only be roughly in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import sql
 
 
 class IndexCandidate(NamedTuple):
-    """A passage that was proposed, with what is known of its document."""
+    """A proposed passage, with the fields of its document."""
 
     key: int
     start: int
@@ -25,8 +25,8 @@ class IndexCandidate(NamedTuple):
     updated_ms: int | None
 
 
-# What the mean of a passage's windows counts beside the nearest of them: a passage that is all about it comes before
-# one that only mentions it. 0.5 finds fewer of the questions that `WINDOW` was set with.
+# Weight of the mean cosine of a passage's windows against the best of them: a passage that is all about the question
+# comes before one that only mentions it. 0.5 finds fewer of the questions that `WINDOW` was set with.
 MEAN = 0.3
 COLUMNS = "p.key, p.start, p.text, d.id, d.title, d.lang, d.attributes, d.updated_ms"
 
@@ -36,37 +36,37 @@ class Tables(ABC):
 
     backend: Backend
     vectors: bool
-    """Whether it can keep vectors."""
+    """Whether it can store vectors."""
 
     @abstractmethod
     def set_stems(self, changes: Transaction, key: int, stems: Sequence[str]) -> None:
-        """What a passage is found by."""
+        """Store the stems that a passage is found by."""
 
     @abstractmethod
     def frequencies(self, reads: Transaction, stems: Sequence[str]) -> dict[str, int]:
-        """In how many passages each stem stands."""
+        """The number of passages that contain each stem."""
 
     @abstractmethod
     def propose(
         self, reads: Transaction, weights: Mapping[str, float], average: float, filters: Values, limit: int
     ) -> list[IndexCandidate]:
-        """The passages with any of the stems that fit best."""
+        """The best passages that contain any of the stems."""
 
     @abstractmethod
     def set_vectors(self, changes: Transaction, key: int, embedder: str, vectors: Sequence[Any]) -> None:
-        """The vectors of a passage's windows, at least one."""
+        """Store the vectors of a passage's windows, at least one."""
 
     @abstractmethod
     def without_vector(
         self, reads: Transaction, embedder: str, langs: Sequence[str], after: int, limit: int
     ) -> list[tuple[int, str, str]]:
-        """Passages beyond a key that have no vector of this embedder: key, title and text, by key."""
+        """Passages after a key that have no vector of this embedder: key, title and text, by key."""
 
     @abstractmethod
     def nearest(
         self, reads: Transaction, revision: str, embedder: str, vector: Any, filters: Values, limit: int
     ) -> list[tuple[IndexCandidate, float]]:
-        """The passages with a window whose vector points the same way, with `nearness` of their cosines."""
+        """The passages with the nearest windows, each with its combined cosine (see `MEAN`)."""
 
     def delete_passage(self, changes: Transaction, key: int) -> None:
         if self.vectors:

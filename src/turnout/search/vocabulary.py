@@ -1,7 +1,7 @@
-"""The words of each language that tell what a sentence states: which count as one, which negate, which are numbers.
+"""The word lists that statements are read with, by language: synonyms, opposites, negations, numbers.
 
-The lists are data (`citation.toml`). A word is compared by its key: without accents and ending, and by the first word
-of its group; of two opposites one is the other negated.
+The lists are data (`citation.toml`). A word is compared by its key: without accents and ending, and replaced by the
+first of its synonyms; one of two opposites is the other negated.
 """
 
 from __future__ import annotations
@@ -12,82 +12,54 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Final
 
-from msgspec import Struct
-
 from turnout.text.fold import fold
 from turnout.text.words import Words, read_table
 
 LANGUAGES: Final = ("en", "es", "de", "fr")
-# How a word stands: a bit each, so that all occurrences of one are a small number.
+# How a word occurs, as bits: asserted, negated, or in reach of a verb like "refuse".
 SO, NOT_SO, DENIED = 1, 2, 4
-# Letters that are compared: what is behind them tells forms of a word apart more often than words.
+# Letters of a word that are compared: those after them more often distinguish forms of a word than words.
 STEM: Final = 6
-# A word loses its ending as long as so many letters stay.
+# Letters that remain at least when an ending is cut off.
 SHORTEST_STEM: Final = 3
-# Enough to tell a language by its small words.
+# Characters that a language is guessed from.
 GUESSED_FROM: Final = 4000
 
 
-class Vocabulary(Struct, frozen=True):
-    """A language's lists, as they are asked."""
+class Vocabulary(Words):
+    """The lists of a language: those of `citation.toml` by their names there, and those made from them here."""
 
-    plain: frozenset[str]
-    light: frozenset[str]
-    suffixes: tuple[str, ...]
-    same: Mapping[str, str]
-    opposite: Mapping[str, tuple[str, int]]
-    particle: frozenset[str]
-    negation: frozenset[str]
-    denial: frozenset[str]
-    no_negation: frozenset[str]
-    breaks: frozenset[str]
-    reach: tuple[int, int]
-    hedge: Mapping[str, str]
-    than: frozenset[str]
-    compared: Mapping[str, str]
-    """What stands before `than` makes a number: over, under."""
-    month: Mapping[str, int]
-    number: Mapping[str, float]
-    scale: Mapping[str, float]
-    joint: str
-    """What joins hundreds to the rest: "two hundred and fifty"."""
+    def __init__(self, lang: str) -> None:
+        super().__init__(lang, "citation")
+        table = read_table(lang, "citation")
+        self.plain = frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"])
+        self.suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
+        groups = [group.split() for group in reversed(table["same"])]
+        self.same = {stem(word, self.suffixes): group[0] for group in groups for word in group}
+        self.opposite: dict[str, tuple[str, int]] = {}
+        for pair in table["opposite"]:
+            for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
+                self.opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
+        self.breaks: frozenset[str] = getattr(self, "break")
+        self.reach: tuple[int, int] = tuple(table["reach"])
+        self.hedge = {word: kind for kind in ("about", "over", "under") for word in table[kind].split()}
+        self.compared = {**dict.fromkeys(self.more, "over"), **dict.fromkeys(self.less, "under")}
+        """The hedge that a word before `than` gives a number: over, under."""
+        self.month = months()
+        self.number: Mapping[str, float] = table["number"]
+        self.scale: Mapping[str, float] = table["scale"]
+        self.joint: str = table["joint"]
+        """The word that joins hundreds to the rest: "two hundred and fifty"."""
 
 
 @cache
 def lists(lang: str) -> Vocabulary:
-    table = read_table(lang, "citation")
-    words = Words(lang, "citation")
-    suffixes = tuple(sorted(table["suffix"].split(), key=len, reverse=True))
-    same = {stem(word, suffixes): group.split()[0] for group in reversed(table["same"]) for word in group.split()}
-    opposite = {}
-    for pair in table["opposite"]:
-        for side, sign in zip(pair.split("/"), (SO, NOT_SO), strict=True):
-            opposite.update(dict.fromkeys(side.split(), (f"={pair.split()[0]}", sign)))
-    return Vocabulary(
-        plain=frozenset(strip_accents(word) for word in Words(lang, "followup").plain) - set(table["number"]),
-        light=words.light,
-        suffixes=suffixes,
-        same=same,
-        opposite=opposite,
-        particle=words.particle,
-        negation=words.negation,
-        denial=words.denial,
-        no_negation=frozenset(words.no_negation),
-        breaks=getattr(words, "break"),
-        reach=tuple(table["reach"]),
-        hedge={word: kind for kind in ("about", "over", "under") for word in table[kind].split()},
-        than=words.than,
-        compared={**dict.fromkeys(words.more, "over"), **dict.fromkeys(words.less, "under")},
-        month=months(),
-        number=table["number"],
-        scale=table["scale"],
-        joint=table["joint"],
-    )
+    return Vocabulary(lang)
 
 
 @cache
 def months() -> dict[str, int]:
-    """Of all languages: of a date alone the language cannot be told."""
+    """Of all languages, since a date alone does not tell its language."""
     tables = [read_table(lang, "citation")["month"] for lang in LANGUAGES]
     return {word: at for table in tables for at, names in enumerate(table, 1) for word in names.split()}
 
@@ -98,7 +70,7 @@ def units() -> dict[str, str]:
 
 
 def guess_language(text: str, otherwise: str = "en") -> str:
-    """Whose small words it has most of; `otherwise` where that is one of several."""
+    """The language with most function words in the text; `otherwise` if that is among several."""
     words = [strip_accents(word) for word in re.findall(r"[^\W\d_]+", fold(text[:GUESSED_FROM]).text)]
     small = {lang: sum(word in lists(lang).plain or word in lists(lang).light for word in words) for lang in LANGUAGES}
     return max(LANGUAGES, key=lambda lang: (small[lang], lang == otherwise))
@@ -122,7 +94,7 @@ def stem(word: str, suffixes: tuple[str, ...]) -> str:
 
 @lru_cache(maxsize=16_384)
 def key_of(word: str, lang: str) -> tuple[str, int]:
-    """What a word is compared by, and how it stands if nothing negates it."""
+    """The key of a word, and whether it is SO or NOT_SO if nothing negates it."""
     known = lists(lang)
     if found := known.opposite.get(word):
         return found

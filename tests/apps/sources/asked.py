@@ -14,7 +14,7 @@ from turnout.apps.sources.desk import Desk
 from turnout.apps.sources.frame import tell_all
 from turnout.apps.sources.plan import Plan, make_plan
 from turnout.apps.sources.result import SearchResult, search_result
-from turnout.apps.sources.run import BOUND_S, run
+from turnout.apps.sources.run import BOUND_S, prepare, run_all
 from turnout.apps.sources.source import EntityState, Fact, Source
 from turnout.testing.scripted_source import ScriptedSource
 
@@ -63,7 +63,7 @@ async def ask_plan(
         events.append(event)
         noted(event)
 
-    ran = await run(plan, desk, is_open, emit, bound_s=bound_s)
+    ran = await run_all(prepare(plan, desk, emit, bound_s=bound_s), is_open)
     parts = [one.result for one in ran]
     return Asked(search_result(plan, parts, tell_all(parts)), events, plan)
 

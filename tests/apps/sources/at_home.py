@@ -178,7 +178,7 @@ async def asking(kind: Kind, folder: Path, timeout_s: float = 5.0) -> AsyncItera
     async with kind.make() as double:
         table = kind.table.replace("URL", double.url)
         async with opened(folder, f"[sources.it]\n{table}\ntimeout_s = {timeout_s}\n") as sources:
-            yield double, sources.find("it")
+            yield double, sources.sources["it"]
 
 
 async def ask(source: Source, question: str) -> Result:

@@ -46,7 +46,7 @@ def run(
         async with double:
             text = f"[sources.it]\n{table.replace('URL', double.url)}\ntimeout_s = {timeout_s}\n"
             async with opened(folder, text) as sources:
-                await act(sources.find("it"))
+                await act(sources.sources["it"])
 
     asyncio.run(main())
 
@@ -195,7 +195,7 @@ class TestNews:
             async with FeedDouble(ARTICLES) as good, FeedDouble(ARTICLES, trouble="down") as bad:
                 text = f'[sources.news]\nfeeds = ["{good.url}/a", "{bad.url}/b"]\n'
                 async with opened(tmp_path, text) as sources:
-                    result = await ask(sources.find("news"), "headlines")
+                    result = await ask(sources.sources["news"], "headlines")
                     assert isinstance(result, SourceAnswer)
                     assert "1 of 2 feeds could not be read" in result.note
                     assert "HTTP 503" in result.note
@@ -228,7 +228,7 @@ class TestNews:
 
     def test_since(self) -> None:
         articles = [Passage("", one.title, one.url, one.at) for one in ARTICLES]
-        chosen, _ = choose(articles, SourceQuestion("news", since=NOW - timedelta(hours=30)))
+        chosen = choose(articles, SourceQuestion("news", since=NOW - timedelta(hours=30)))
         assert [one.title for one in chosen] == [one.title for one in ARTICLES[:2]]
 
     def test_a_feed_that_is_an_address_or_a_file_is_not_opened(self, tmp_path: Path) -> None:
@@ -390,7 +390,7 @@ class TestFiles:
 
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{folder}"\n') as sources:
-                source = sources.find("files")
+                source = sources.sources["files"]
                 assert (await source.check()).status == "ok"
                 boiler = await ask(source, "how do I reset the boiler?")
                 assert isinstance(boiler, SourceAnswer)
@@ -414,7 +414,7 @@ class TestFiles:
 
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{note.parent}"\n') as sources:
-                source = sources.find("files")
+                source = sources.sources["files"]
                 assert isinstance(await ask(source, "dentist monday"), SourceAnswer)
                 note.write_text("The barber is on Tuesday, not the other one.")
                 assert isinstance(await ask(source, "dentist monday"), Empty)
@@ -427,7 +427,7 @@ class TestFiles:
     def test_no_folder(self, tmp_path: Path) -> None:
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}/nope"\n') as sources:
-                result = await ask(sources.find("files"), "x")
+                result = await ask(sources.sources["files"], "x")
                 assert isinstance(result, Failure)
                 assert result.why is Cause.NOT_CONFIGURED
 
@@ -443,7 +443,7 @@ class TestFiles:
 
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}"\n') as sources:
-                assert (await sources.find("files").check()).status == "ok"
+                assert (await sources.sources["files"].check()).status == "ok"
 
         asyncio.run(main())
 
@@ -456,10 +456,10 @@ class TestFiles:
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{tmp_path}"\n') as sources:
                 monkeypatch.setattr("turnout.apps.sources.files.os.scandir", deny)
-                result = await ask(sources.find("files"), "x")
+                result = await ask(sources.sources["files"], "x")
                 assert isinstance(result, Failure)
                 assert (result.why, "Permission denied" in result.said) == (Cause.DENIED, True)
-                assert (await sources.find("files").check()).status == "error"
+                assert (await sources.sources["files"].check()).status == "error"
 
         asyncio.run(main())
 
@@ -471,7 +471,7 @@ class TestFiles:
 
         async def main() -> None:
             async with opened(tmp_path, f'[sources.files]\nfolder = "{folder}"\n') as sources:
-                result = await ask(sources.find("files"), "how much is the deposit")
+                result = await ask(sources.sources["files"], "how much is the deposit")
                 assert isinstance(result, SourceAnswer)
                 assert "900 euros" in result.text
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.sources.at_home import ALIASES, AREA_OF, AREAS, STATES, ask, opened, state
-from turnout.apps.sources.changes import ChangesSource, FolderSnapshots, Watched, differences
+from turnout.apps.sources.changes import ChangesSource, FolderSnapshots, WatchedSource, differences
 from turnout.apps.sources.forecast import place_in
 from turnout.apps.sources.ha import READS_ONLY
 from turnout.apps.sources.home import Home, Thing, is_request, look
@@ -94,7 +94,7 @@ class TestForecast:
         async with MeteoDouble(days, places) as meteo:
             text = f'[sources.forecast]\nurl = "{meteo.url}"\ngeocoding = "{meteo.url}"\nplace = "Berlin"\n'
             async with opened(folder, f'{text}units = "{units}"\n') as sources:
-                return await ask(sources.find("forecast"), question)
+                return await ask(sources.sources["forecast"], question)
 
     def test_facts_are_those_of_the_time_asked_about(self, tmp_path: Path) -> None:
         days = [Day(code=95, chance=100, rain_mm=20), Day(code=0, chance=5)]
@@ -168,7 +168,7 @@ class TestHome:
         async def main() -> None:
             async with HomeDouble(STATES, AREAS, AREA_OF, ALIASES) as home:
                 async with opened(tmp_path, HA.format(url=home.url)) as sources:
-                    result = await ask(sources.find("ha"), case.question)
+                    result = await ask(sources.sources["ha"], case.question)
                 assert isinstance(result, SourceAnswer)
                 assert result.text.startswith(case.text)
                 assert result.note == (READS_ONLY if case.acts else "")
@@ -183,8 +183,8 @@ class TestHome:
         async def main() -> None:
             home = HomeDouble(STATES, AREAS, AREA_OF, ALIASES)
             async with home, opened(tmp_path, HA.format(url=home.url)) as sources:
-                attic = await ask(sources.find("ha"), "the attic light is on")
-                any_light = await ask(sources.find("ha"), "any lights are currently on")
+                attic = await ask(sources.sources["ha"], "the attic light is on")
+                any_light = await ask(sources.sources["ha"], "any lights are currently on")
             assert isinstance(attic, SourceAnswer)
             assert isinstance(any_light, SourceAnswer)
             assert judge("the attic light is on", attic.facts) is None
@@ -201,7 +201,7 @@ class TestHome:
             placed = {"light.a": "attic", "light.b": "cellar"}
             async with HomeDouble(rooms, {"attic": "Attic", "cellar": "Cellar"}, placed, registries=registries) as home:
                 async with opened(tmp_path, HA.format(url=home.url)) as sources:
-                    result = await ask(sources.find("ha"), "is the light in the cellar on?")
+                    result = await ask(sources.sources["ha"], "is the light in the cellar on?")
                 assert isinstance(result, SourceAnswer)
                 assert result.text == "No.\nLamp: off."
                 assert [fact.area for fact in result.facts if isinstance(fact, EntityState)] == ["Cellar"]
@@ -216,7 +216,7 @@ class TestHome:
         async def main() -> None:
             home = HomeDouble(STATES, AREAS, AREA_OF, ALIASES)
             async with home, opened(tmp_path, HA.format(url=home.url)) as sources:
-                source = sources.find("ha")
+                source = sources.sources["ha"]
                 assert source.words() == ()
                 assert isinstance(await ask(source, "what is a black hole"), Empty)
                 words = source.words()
@@ -230,7 +230,7 @@ class TestHome:
 
         async def main() -> None:
             async with HomeDouble(STATES) as home, opened(tmp_path, HA.format(url=home.url)) as sources:
-                result = await ask(sources.find("ha"), "lights")
+                result = await ask(sources.sources["ha"], "lights")
                 assert isinstance(result, Failure)
                 assert result.why is Cause.DENIED
                 assert "wrong-token" not in result.said
@@ -273,7 +273,7 @@ class TestUptime:
                 KumaDouble(monitors) as kuma,
                 opened(tmp_path, f'[sources.uptime]\nurl = "{kuma.url}"\n') as sources,
             ):
-                source = sources.find("uptime")
+                source = sources.sources["uptime"]
                 result = await ask(source, "is everything up?")
                 assert isinstance(result, SourceAnswer)
                 assert result.text.splitlines() == [
@@ -285,6 +285,9 @@ class TestUptime:
                 assert isinstance(plex, SourceAnswer)
                 assert plex.facts == (MonitorState("Plex", True),)
                 assert plex.text == "Plex is up."
+                general = await ask(source, "are any new services down?")
+                assert isinstance(general, SourceAnswer)
+                assert general.text == result.text
                 # What is not watched cannot be judged by what is.
                 other = await ask(source, "is jellyfin up?")
                 assert isinstance(other, SourceAnswer)
@@ -322,7 +325,7 @@ class TestChanges:
         source, clock = Scripted(), [NOW]
 
         def fresh() -> ChangesSource:
-            return ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+            return ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
 
         async def main() -> None:
             source.result = up(Plex=True, Web=True)
@@ -346,7 +349,7 @@ class TestChanges:
     def test_asked_twice_in_a_row(self, tmp_path: Path) -> None:
         """The answer stays the same: what was there a moment ago is not "last time"."""
         source, clock = Scripted(), [NOW]
-        changes = ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
+        changes = ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
 
         async def main() -> None:
             source.result = up(Plex=True)
@@ -365,20 +368,20 @@ class TestChanges:
         good, bad = Scripted(), Scripted()
         good.name = "ha"
         good.result, bad.result = up(Plex=True), Failure(Cause.UNREACHABLE, "uptime: no connection")
-        changes = ChangesSource("changes", [Watched(good), Watched(bad)], FolderSnapshots(tmp_path))
+        changes = ChangesSource("changes", [WatchedSource(good), WatchedSource(bad)], FolderSnapshots(tmp_path))
         result = asyncio.run(ask(changes, "what changed?"))
         assert isinstance(result, SourceAnswer)
         assert result.note == "Not compared: uptime: no connection"
-        alone = ChangesSource("changes", [Watched(bad)], FolderSnapshots(tmp_path))
+        alone = ChangesSource("changes", [WatchedSource(bad)], FolderSnapshots(tmp_path))
         assert isinstance(asyncio.run(ask(alone, "what changed?")), Failure)
 
     def test_what_is_new_to_it_is_not_unchanged(self, tmp_path: Path) -> None:
         old, new, clock = Scripted(), Scripted(), [NOW]
         old.name, old.result, new.result = "ha", up(Lamp=True), up(Plex=True)
         kept = FolderSnapshots(tmp_path)
-        asyncio.run(ChangesSource("changes", [Watched(old)], kept, now=lambda: clock[0]).take())
+        asyncio.run(ChangesSource("changes", [WatchedSource(old)], kept, now=lambda: clock[0]).take())
         clock[0] += timedelta(hours=1)
-        both = ChangesSource("changes", [Watched(old), Watched(new)], kept, now=lambda: clock[0])
+        both = ChangesSource("changes", [WatchedSource(old), WatchedSource(new)], kept, now=lambda: clock[0])
         result = asyncio.run(ask(both, "what changed?"))
         assert isinstance(result, SourceAnswer)
         assert (result.text, result.note) == (
@@ -396,7 +399,7 @@ class TestChanges:
         source = Scripted()
         source.result = up(Plex=True)
         result = asyncio.run(
-            ask(ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
+            ask(ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
         )
         assert isinstance(result, Failure)
         assert "cannot be written" in result.said
@@ -406,7 +409,7 @@ class TestChanges:
         source = Scripted()
         source.result = up(Plex=True)
         result = asyncio.run(
-            ask(ChangesSource("changes", [Watched(source)], FolderSnapshots(tmp_path)), "what changed?")
+            ask(ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path)), "what changed?")
         )
         assert isinstance(result, SourceAnswer)
 

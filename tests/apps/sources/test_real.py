@@ -23,7 +23,7 @@ def test_kiwix_serve(tmp_path: Path) -> None:
 
     async def main(url: str) -> None:
         async with opened(tmp_path, f'[sources.kiwix]\nurl = "{url}"\n') as sources:
-            source = sources.find("kiwix")
+            source = sources.sources["kiwix"]
             assert (await source.check()).status == "ok"
             hole = await ask(source, "What's the deal with black holes that everyone keeps talking about?")
             assert isinstance(hole, SourceAnswer)
@@ -54,7 +54,7 @@ def test_searx(tmp_path: Path) -> None:
             url = await asyncio.to_thread(with_engine.__enter__)
             try:
                 async with opened(tmp_path, f'[sources.web]\nurl = "{url}"\n') as sources:
-                    source = sources.find("web")
+                    source = sources.sources["web"]
                     assert (await source.check()).status == "ok"
                     result = await ask(source, "how do I reset a router?")
                     assert isinstance(result, SourceAnswer)
@@ -90,11 +90,11 @@ def test_home_assistant(demo_home: tuple[str, str], tmp_path: Path, monkeypatch:
     async def main() -> None:
         text = f'[sources.ha]\nurl = "{url}"\ntoken = {{ env = "TEST_TOKEN" }}\n'
         async with opened(tmp_path, text) as sources:
-            source = sources.find("ha")
+            source = sources.sources["ha"]
             assert isinstance(source, HomeAssistant)
             assert (await source.check()).status == "ok"
             # The areas are those that onboarding makes; they come over the WebSocket.
-            assert {area[0] for area in source.home.areas} == {"Living Room", "Kitchen", "Bedroom"}
+            assert {area[0] for area in source._home.areas} == {"Living Room", "Kitchen", "Bedroom"}
             assert {"Kitchen Lights", "Front Door", "Garage Door"} <= set(source.words())
             front = await ask(source, "is the front door locked?")
             assert isinstance(front, SourceAnswer)
@@ -126,7 +126,7 @@ def test_home_assistant_by_template(
     async def main() -> None:
         text = f'[sources.ha]\nurl = "{url}"\ntoken = {{ env = "TEST_TOKEN" }}\n'
         async with opened(tmp_path, text) as sources:
-            source = sources.find("ha")
+            source = sources.sources["ha"]
             assert isinstance(source, HomeAssistant)
             registry = await source._from_template()
             assert {names[0] for names in registry.areas.values()} == {"Living Room", "Kitchen", "Bedroom"}

@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import pytest
 
-from apps.sources.at_home import ask, opened
+from apps.sources.at_home import opened
+from turnout.apps.sources.cache import Cache
+from turnout.apps.sources.desk import Desk
+from turnout.apps.sources.health import check_all
 from turnout.apps.sources.settings import open_sources
-from turnout.apps.sources.source import Cause, Failure
+from turnout.apps.sources.source import Cause, Failure, SourceQuestion
 from turnout.apps.sources.tables import KINDS
 from turnout.core.errors import ConfigError
 
@@ -193,13 +196,13 @@ def test_not_configured(tmp_path: Path) -> None:
         text = '[sources.ha]\nurl = "http://127.0.0.1:1"\ntoken = { env = "TURNOUT_TEST_UNSET" }\n'
         async with opened(tmp_path, text) as sources:
             assert sources.configured == []
-            for name, said in (("ha", "$TURNOUT_TEST_UNSET is missing"), ("kiwix", "add [sources.kiwix]")):
-                source = sources.find(name)
-                result = await ask(source, "anything")
+            desk, health = Desk(sources.sources, Cache("result", 1)), await check_all(("kiwix",), sources.sources)
+            for name, message in (("ha", "$TURNOUT_TEST_UNSET is missing"), ("kiwix", "add [sources.kiwix]")):
+                result, _ = await desk.ask(name, SourceQuestion("anything"))
                 assert isinstance(result, Failure)
                 assert result.why is Cause.NOT_CONFIGURED
-                assert said in result.said
-                assert (await source.check()).status == "not_configured"
+                assert message in result.said
+                assert health[name].status == "not_configured"
 
     asyncio.run(main())
 

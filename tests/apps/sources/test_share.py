@@ -72,7 +72,7 @@ def test_another_server_is_not_this_kind_of_source(
         async with FixedDouble(other.body, other.content_type) as double:
             table = kind.table.replace("URL", double.url)
             async with opened(tmp_path, f"[sources.it]\n{table}\n") as sources:
-                health = await sources.find("it").check()
+                health = await sources.sources["it"].check()
         assert health.status == "error"
         assert health.said.startswith("it: ")
 
@@ -89,11 +89,11 @@ def test_a_source_that_hangs_leaves_connections_to_the_others(tmp_path: Path, mo
             text = f'[sources.kiwix]\nurl = "{hung.url}"\n[sources.meter]\nkind = "http-json"\n'
             async with opened(tmp_path, f'{text}url = "{good.url}"\ntext = "/t"\n') as sources:
                 waiting = [
-                    asyncio.ensure_future(ask(sources.find("kiwix"), f"what is {n}")) for n in range(3 * AT_ONCE)
+                    asyncio.ensure_future(ask(sources.sources["kiwix"], f"what is {n}")) for n in range(3 * AT_ONCE)
                 ]
                 await asyncio.sleep(0.3)
                 async with asyncio.timeout(1.5):
-                    result = await ask(sources.find("meter"), "how many eggs?")
+                    result = await ask(sources.sources["meter"], "how many eggs?")
                 assert len(hung.requests) == AT_ONCE
                 for one in waiting:
                     one.cancel()
@@ -111,7 +111,7 @@ def test_who_waits_for_a_place_in_vain_is_told(tmp_path: Path) -> None:
                 (capacity,) = sources._capacities
                 for _ in range(AT_ONCE):
                     await capacity.places.acquire()
-                result = await ask(sources.find("meter"), "how many?")
+                result = await ask(sources.sources["meter"], "how many?")
                 assert isinstance(result, Failure)
                 assert result.why is Cause.TIMEOUT
                 assert f"{AT_ONCE} requests to it are under way" in result.said
@@ -164,7 +164,7 @@ def test_an_answer_that_is_long_to_decode_is_refused(tmp_path: Path) -> None:
         async with FixedDouble(b'{"t":[' + b"[]," * (JSON_BYTES // 3) + b"[]]}", "application/json") as double:
             table = f'[sources.meter]\nkind = "http-json"\nurl = "{double.url}"\ntext = "/t"\n'
             async with opened(tmp_path, table) as sources:
-                result = await ask(sources.find("meter"), "how many?")
+                result = await ask(sources.sources["meter"], "how many?")
         assert isinstance(result, Failure)
         assert f"longer than {JSON_BYTES:,} bytes" in result.said
 
@@ -183,7 +183,7 @@ def test_why_there_is_no_connection_is_said_in_our_own_words(tmp_path: Path) -> 
             '[sources.nobody]\nkind = "http-json"\nurl = "http://nobody.invalid"\nprivate = true\ntext = "/t"\n'
         )
         async with opened(tmp_path, table) as sources:
-            off, nobody = [await ask(sources.find(name), "x") for name in ("off", "nobody")]
+            off, nobody = [await ask(sources.sources[name], "x") for name in ("off", "nobody")]
         assert isinstance(off, Failure)
         assert isinstance(nobody, Failure)
         assert off.said == f"off: 127.0.0.1: nothing listens there: is it running at http://127.0.0.1:{port}?"

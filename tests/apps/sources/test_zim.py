@@ -51,7 +51,7 @@ def write(file: Path, pages: Mapping[str, tuple[str, str]], *, indexed: bool = T
 def run(folder: Path, said: str, act: Callable[[Source], Awaitable[None]]) -> None:
     async def main() -> None:
         async with opened(folder, f'[sources.wiki]\nkind = "kiwix"\n{said}\n') as sources:
-            await act(sources.find("wiki"))
+            await act(sources.sources["wiki"])
 
     asyncio.run(main())
 

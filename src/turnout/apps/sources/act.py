@@ -1,7 +1,7 @@
-"""A decided question acted on: its plan runs, a model may write of what came, and the account knows how it ended.
+"""Acts on a decided question: runs its plan, may have a model write the answer, and settles the account.
 
-Whatever happens, a client that leaves early among it, the log's row says what is known by then: which sources answered,
-and who was asked in whose place.
+However it ends, also when the client disconnects, the log's row has what is known by then: which sources answered, and
+which were fallbacks for which.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .fusion import FusedSection, cut
 from .log import note, part_outcomes, why_fallback
 from .plan import Plan
 from .result import PartResult, SearchResult, search_result
-from .run import Judge, Ran, prepare, run_all
+from .run import FinishedPart, Judge, prepare, run_all
 from .wording import Wording
 from .write import WrittenSentence, cite, start_writing, write
 
-# How long a written answer is fresh: the specification's.
+# The specification's lifetime of a cached written answer.
 FUSION_S = 1800.0
 _sentences = msgspec.json.Decoder(list[WrittenSentence])
 
 
 class Act:
-    """One question under way."""
+    """One question in progress."""
 
     def __init__(self, plan: Plan, account: Account, models: Models, desk: Desk, results: Cache) -> None:
         self.plan = plan
@@ -44,21 +44,21 @@ class Act:
         self.results = results
         self.tenant = account.decision.query.tenant or ""
 
-    async def events(self, judge: Judge, bound_s: float) -> AsyncGenerator[Event, None]:
-        """What happens, the result at last."""
-        happened: asyncio.Queue[Event | None] = asyncio.Queue()
+    async def events(self, judge: Judge) -> AsyncGenerator[Event, None]:
+        """The events of the question, ending with its SearchResult."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
         asks = Wording(self.models, self.account).asks
-        runs = prepare(self.plan, self.desk, happened.put_nowait, tenant=self.tenant, asks=asks, bound_s=bound_s)
+        runs = prepare(self.plan, self.desk, queue.put_nowait, tenant=self.tenant, asks=asks)
         running = asyncio.ensure_future(run_all(runs, judge))
-        running.add_done_callback(lambda _: happened.put_nowait(None))
+        running.add_done_callback(lambda _: queue.put_nowait(None))
         ended: Ended = "failed"
         result: SearchResult | None = None
         try:
-            while (event := await happened.get()) is not None:
+            while (event := await queue.get()) is not None:
                 yield event
-            ran = running.result()
-            parts, text, cited = [one.result for one in ran], "", []
-            async with aclosing(self._write(ran)) as written:
+            finished = running.result()
+            parts, text, cited = [one.result for one in finished], "", []
+            async with aclosing(self._write(finished)) as written:
                 async for event in written:
                     text += event.text if isinstance(event, Token) else ""
                     cited += [event] if isinstance(event, Citation) else []
@@ -75,21 +75,21 @@ class Act:
             self._settle(known, ended, left)
         yield result
 
-    async def _write(self, ran: Sequence[Ran]) -> AsyncGenerator[Event, None]:
-        """What a model makes of the sections, if one does: its sentences, what their numbers stand for, and what else
-        there is to say. The same sections give the same answer for a while."""
-        parts = [one.result for one in ran]
+    async def _write(self, finished: Sequence[FinishedPart]) -> AsyncGenerator[Event, None]:
+        """The answer that a model writes from the sections, if one does: its sentences, its citations, and the notes
+        after it. It is cached for the same question and sections."""
+        parts = [one.result for one in finished]
         if not _is_written(parts):
             return
-        sections = [FusedSection(one.source, cut(one.text), one.passages) for part in ran for one in part.sections]
+        sections = [FusedSection(one.source, cut(one.text), one.passages) for part in finished for one in part.sections]
         question = self.plan.standalone or self.plan.question
         key = ("fusion", question, *(text for one in sections for text in (one.source, one.text)))
-        kept = await self.results.get(self.tenant, key)
-        sentences: list[WrittenSentence] = [] if kept is None else _sentences.decode(kept)
+        cached = await self.results.get(self.tenant, key)
+        sentences: list[WrittenSentence] = [] if cached is None else _sentences.decode(cached)
         for sentence in sentences:
             yield Token(sentence.text)
         ended = "answered"
-        if kept is None and (stream := start_writing(question, sections, self.account, self.models)) is not None:
+        if cached is None and (stream := start_writing(question, sections, self.account, self.models)) is not None:
             async with aclosing(write(stream, sections)) as written:
                 async for sentence in written:
                     sentences.append(sentence)
@@ -106,7 +106,7 @@ class Act:
             yield Token(rest)
 
     def _settle(self, result: SearchResult, ended: Ended, left: Sequence[str]) -> None:
-        """How it ended, for the log; and of its parts which were left."""
+        """Note for the log how the question ended; `left` are the decisions of unfinished parts."""
         account = self.account
         used = tuple(dict.fromkeys(source for part in result.parts for source in part.sources))
         account.ended = ended
@@ -124,13 +124,13 @@ class Act:
 
 
 def _is_written(parts: Sequence[PartResult]) -> bool:
-    """Whether a model may put an answer in its own words: of several sections, none of which is about a condition."""
+    """Whether a model may write the answer: there are several sections, and no part is a condition."""
     return sum(len(part.sources) for part in parts) > 1 and all(part.role != "condition" for part in parts)
 
 
 def _rest(plan: Plan, parts: Sequence[PartResult], cited: Sequence[Citation], *, is_whole: bool) -> str:
-    """What a written answer is followed by: what its numbers stand for and who is missing in it; where it broke off,
-    what the sources say."""
+    """The text after a written answer: its citations and the sources missing from it; if it broke off, what the
+    sources say."""
     if not is_whole:
         return f"\n\n(The answer broke off here. What the sources say:)\n\n{tell_all(parts)}"
     legend = "\n".join(tell_citation(one) for one in cited)

@@ -1,7 +1,7 @@
-"""How much texts are alike, from 0 to 1: by their meaning where a sentence embedder is installed, else by their words.
+"""How similar texts are, from 0 to 1: by meaning if a sentence embedder is installed, else by words.
 
-Either way of comparing says how its likenesses are read: `power` sharpens them before they weigh anything, and from
-`telling` on a description that is the likest is the one that is meant.
+Each way of comparing has its own constants: `power` is the exponent that sharpens a similarity before it is used as a
+weight, and `telling` the similarity from which on the most similar description is taken to be meant.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from .terms import stems, stop_words, words_of
 
 
 class Likeness(Protocol):
-    """Compares a text with some that are known."""
+    """Compares a text with known ones."""
 
     power: ClassVar[int]
     prior: ClassVar[float]
-    """What the average of all past questions weighs beside those that are alike."""
+    """The weight of the average over all past questions, beside those that are similar."""
     telling: ClassVar[float]
 
     def to(self, text: str) -> Sequence[float]:
-        """How much a text is like each of the known ones."""
+        """How similar a text is to each known one."""
         ...
 
 
 class AlikeByMeaning:
     # Power and prior: on FeB4RAG, the best of 30 pairs by leaving one request out, in 4 of 5 folds' training parts.
-    # From 0.4 on 91 % of the likest of 8 descriptions are right on every other question of MetaTool.
+    # From 0.4 on the most similar of 8 descriptions is right for 91 % of every other question of MetaTool.
     power: ClassVar = 4
     prior: ClassVar = 0.003
     telling: ClassVar = 0.4
@@ -43,12 +43,12 @@ class AlikeByMeaning:
     def to(self, text: str) -> Sequence[float]:
         if self._known is None:
             return []
-        found: list[float] = (self._known @ self._embedder.embed([text])[0]).tolist()
-        return [max(0.0, one) for one in found]
+        cosines: list[float] = (self._known @ self._embedder.embed([text])[0]).tolist()
+        return [max(0.0, cosine) for cosine in cosines]
 
 
 class AlikeByWords:
-    # As above; the best pair in 5 of 5 folds, and 91 % of the likest descriptions from 0.2 on.
+    # As above; the best pair in 5 of 5 folds, and 91 % right from 0.2 on.
     power: ClassVar = 2
     prior: ClassVar = 0.03
     telling: ClassVar = 0.2
@@ -64,7 +64,7 @@ class AlikeByWords:
         return [sum(weight * other.get(word, 0.0) for word, weight in weighed.items()) for other in self._known]
 
     def _weigh(self, words: frozenset[str]) -> dict[str, float]:
-        """A vector of length 1: what few texts say counts more."""
+        """A vector of length 1, in which rare words count more."""
         weights = {word: log(1 + self._count / (self._in[word] + 0.5)) for word in words}
         length = sqrt(sum(weight * weight for weight in weights.values())) or 1.0
         return {word: weight / length for word, weight in weights.items()}

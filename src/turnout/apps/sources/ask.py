@@ -1,4 +1,4 @@
-"""What is asked, and how a source that the caller names becomes a decision: no layer has to choose then."""
+"""A request to sources, and the decision for one that names its source, which needs no layer to choose."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .choose import RememberedChoice
 from .plan import MOST_SOURCES
 
 PROFILE = "sources"
-# Fused where `fusion` is asked for by name, no list is given and no model says otherwise: the specification's.
+# The specification's sources of a fusion that is requested without a list, unless a model names others.
 FUSED = ("kiwix", "web")
 
 Decides = Callable[[Router, Query], Awaitable[Decision]]
 
 
 class AskRequest(NamedTuple):
-    """A question, and whom the caller wants to answer it."""
+    """A question, and the sources the caller wants for it."""
 
     query: Query
     source: str = "auto"
@@ -37,14 +37,14 @@ class AskRequest(NamedTuple):
 
 
 class Standalone(NamedTuple):
-    """A question such that it needs nothing before it."""
+    """A question that can be understood without those before it."""
 
     text: str
-    """As rules put it."""
+    """As rules word it."""
     own: str
     """In the user's own words."""
     before: tuple[str, ...] = ()
-    """The user's questions before it, oldest first."""
+    """The user's earlier questions, oldest first."""
 
     @property
     def is_follow_up(self) -> bool:
@@ -52,9 +52,9 @@ class Standalone(NamedTuple):
 
 
 def read_standalone(query: Query, profile: Profile) -> Standalone:
-    """The question alone, in the user's own words, such that they need nothing before them."""
+    """The last question, as far as possible in the user's own words."""
     text = asked_text(query)
-    # What chat clients wrap around a question is nothing to search for.
+    # Text that chat clients wrap around a question is not part of it.
     own = extract(text)
     text = own.words if any(note.startswith(("extract.wrapper", "extract.packed")) for note in own.notes) else text
     users = tuple(turn.text for turn in query.turns if turn.role == "user")[:-1]
@@ -63,7 +63,7 @@ def read_standalone(query: Query, profile: Profile) -> Standalone:
 
 
 async def decide_explicit(router: Router, query: Query, asked: AskRequest, decides: Decides) -> Decision:
-    """The decision where the caller names a source, or asks for several."""
+    """The decision on a request that names a source, or asks for a fusion."""
     profile = router.profile
     if asked.source != "fusion":
         named: tuple[str, ...] = (asked.source,)
@@ -74,19 +74,19 @@ async def decide_explicit(router: Router, query: Query, asked: AskRequest, decid
     for name in named:
         if name not in profile.routes:
             raise UnknownRoute("source", name, profile.routes)
-    said = Reason("declared.route", f"the caller asked for {' + '.join(named)}")
+    reason = Reason("declared.route", f"the caller asked for {' + '.join(named)}")
     query = replace(query, declared=asked.source if asked.source in profile.routes else None)
-    return Decision(profile, query, named, 1.0, 1.0, "declared", "D-", remarks=(said,), id=new_id())
+    return Decision(profile, query, named, 1.0, 1.0, "declared", "D-", remarks=(reason,), id=new_id())
 
 
 async def _decide_fusion(router: Router, query: Query, decides: Decides) -> Decision:
-    """Two or three that a model names; else the encyclopedia and the web."""
+    """Two or three sources that a model names; else the encyclopedia and the web."""
     profile = router.profile
     models = tuple(place for place in profile.layers if isinstance(place.call, RememberedChoice))
     alone = Router(replace(profile, layers=models, split=None, adjust=()))
     decision = await decides(alone, query)
     if len(decision.routes) > 1:
         return decision
-    said = Reason("sources.fused", f"no model named two or three: {' + '.join(FUSED)}")
-    remarks = (*decision.remarks, said)
+    reason = Reason("sources.fused", f"no model named two or three: {' + '.join(FUSED)}")
+    remarks = (*decision.remarks, reason)
     return replace(decision, routes=FUSED, by="declared", outcome="D-", remarks=remarks, _reasons=None)

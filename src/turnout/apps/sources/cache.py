@@ -1,8 +1,8 @@
-"""What is remembered between questions: bounded, each entry with its time, in memory and, where there is a store that
-keeps text, in that too, so that it outlives the process.
+"""A bounded cache of answers and choices that expire, in memory and, if a store keeps full text, in the store too, so
+that it outlives the process.
 
-An entry belongs to the tenant whose question it was made for: no tenant learns from a quick answer what another asked.
-Losing an entry costs time, never truth, so writing is not waited for and a store that fails is done without.
+An entry belongs to the tenant that asked: no tenant can tell from a quick answer what another asked. Losing an entry
+costs only time, so writes are not awaited, and errors of the store are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from turnout.core.errors import StoreError
 from turnout.store import Store
@@ -24,25 +24,25 @@ class Entry(NamedTuple):
 
 
 class Cache:
-    """One kind of entries, at most so many."""
+    """Entries of one kind, at most `most`."""
 
     def __init__(
         self, space: str, most: int, store: Store | None = None, *, clock: Callable[[], float] = time.time
     ) -> None:
         self.space = space
         self.most = most
-        # Where a store keeps less than the whole text of questions, it gets no answers either.
+        # A store that keeps less than the full text of questions gets no answers either.
         self.store = store if store is not None and store.journal.encoder.level == "full" else None
         self._clock = clock
         self._kept: OrderedDict[tuple[str, str], Entry] = OrderedDict()
-        self._writing: set[asyncio.Future[Any]] = set()
+        self._writing: set[asyncio.Future[None]] = set()
 
     async def get(self, tenant: str, key: tuple[str, ...]) -> bytes | None:
-        """What is kept under a key, if it is fresh."""
+        """The value of a key, unless it has expired."""
         now, ident = self._clock(), self._ident(tenant, key)
         entry = self._kept.get((tenant, ident))
         if entry is None and self.store is not None:
-            entry = await self._look(self.store, tenant, ident, now)
+            entry = await self._load(self.store, tenant, ident, now)
         if entry is None or entry.expires_s <= now:
             self._kept.pop((tenant, ident), None)
             return None
@@ -50,34 +50,35 @@ class Cache:
         return entry.value
 
     def put(self, tenant: str, key: tuple[str, ...], value: bytes, fresh_s: float) -> None:
-        """Keep a value for some seconds."""
+        """Store a value for some seconds."""
         ident, entry = self._ident(tenant, key), Entry(value, self._clock() + fresh_s)
         self._keep(tenant, ident, entry)
         if self.store is not None:
-            self._write(asyncio.to_thread(self._store, self.store, tenant, ident, entry))
+            writing = asyncio.ensure_future(asyncio.to_thread(self._save, self.store, tenant, ident, entry))
+            self._writing.add(writing)
+            writing.add_done_callback(self._writing.discard)
 
     async def clear(self, tenant: str) -> int:
-        """Forget what is kept for a tenant; how many entries there were."""
-        gone = [key for key in self._kept if key[0] == tenant]
-        for key in gone:
+        """Delete a tenant's entries; returns how many there were."""
+        keys = [key for key in self._kept if key[0] == tenant]
+        for key in keys:
             del self._kept[key]
         await self.settle()
         stored = 0
         if self.store is not None:
             stored = await asyncio.to_thread(self.store.cache.clear, tenant, self.space)
-        return max(len(gone), stored)
+        return max(len(keys), stored)
 
     async def count(self, tenant: str) -> int:
-        """How many fresh entries there are for a tenant."""
+        """The number of a tenant's entries that have not expired."""
         now = self._clock()
-        here = sum(1 for key, entry in self._kept.items() if key[0] == tenant and entry.expires_s > now)
         if self.store is None:
-            return here
+            return sum(1 for key, entry in self._kept.items() if key[0] == tenant and entry.expires_s > now)
         await self.settle()
         return await asyncio.to_thread(self.store.cache.count, tenant, self.space, round(now * 1000))
 
     async def settle(self) -> None:
-        """Wait until everything is written that is going to be."""
+        """Wait for pending writes."""
         if self._writing:
             await asyncio.wait(self._writing)
 
@@ -88,28 +89,23 @@ class Cache:
             self._kept.popitem(last=False)
 
     def _ident(self, tenant: str, key: tuple[str, ...]) -> str:
-        """As short as a digest, however long the names are, and no text that a reader of the store could read."""
-        told = hashlib.blake2b(digest_size=16, key=self.store.journal.encoder.key if self.store is not None else b"")
+        """A digest, so that a reader of the store sees no text."""
+        digest = hashlib.blake2b(digest_size=16, key=self.store.journal.encoder.key if self.store is not None else b"")
         for name in (self.space, tenant, *key):
             raw = name.encode("utf-8", "surrogatepass")
-            told.update(b"%d:%b" % (len(raw), raw))
-        return told.hexdigest()
+            digest.update(b"%d:%b" % (len(raw), raw))
+        return digest.hexdigest()
 
-    async def _look(self, store: Store, tenant: str, ident: str, now: float) -> Entry | None:
+    async def _load(self, store: Store, tenant: str, ident: str, now: float) -> Entry | None:
         try:
-            found = await asyncio.to_thread(store.cache.get, tenant, ident, round(now * 1000))
+            row = await asyncio.to_thread(store.cache.get, tenant, ident, round(now * 1000))
         except StoreError:
             return None
-        return Entry(found[0], found[1] / 1000) if found is not None else None
+        return Entry(row[0], row[1] / 1000) if row is not None else None
 
-    def _store(self, store: Store, tenant: str, ident: str, entry: Entry) -> None:
+    def _save(self, store: Store, tenant: str, ident: str, entry: Entry) -> None:
         now_ms = round(self._clock() * 1000)
         try:
             store.cache.put(self.space, tenant, ident, entry.value, now_ms, round(entry.expires_s * 1000), self.most)
-        except (StoreError, ValueError):  # it cannot be written to just now, or is closed by now
+        except (StoreError, ValueError):  # unavailable, or closed meanwhile
             return
-
-    def _write(self, work: Any) -> None:
-        writing = asyncio.ensure_future(work)
-        self._writing.add(writing)
-        writing.add_done_callback(self._writing.discard)

@@ -1,8 +1,7 @@
-"""What has changed since last time: the other sources are asked now and then, and what they say is compared.
+"""Tells what has changed since last time: other sources are asked on a schedule, and their answers compared.
 
-A snapshot is the answer's facts (and for news its articles) as a table from a name to a value, written to disk; so a
-restart forgets nothing. Compared are data, not sentences. A number that moves a little is no change: a thermometer
-always does.
+A snapshot is an answer's facts (for news, its articles) as a table from names to values. Snapshots are kept on disk and
+survive a restart. A small change of a number does not count: a thermometer always moves.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -33,17 +31,15 @@ from .source import (
 )
 from .weather import CODES
 
-# How many snapshots of a source are kept: two days of hourly ones.
+# Snapshots kept of each source: two days of hourly ones.
 KEPT = 48
-# So long a snapshot counts as "last time" for a question that does not say since when: less would compare a question
-# with the one a moment before.
+# Age from which on a snapshot counts as "last time", if the question does not say since when: otherwise an answer would
+# be compared with the one a moment before.
 LEAST_AGE_S = 600.0
-# A number has changed if it moved by this share; half a degree has not.
+# A number has changed if it moved by more than this share; half a degree has not.
 MOVED_SHARE = 0.2
 FILE_BYTES = 16 * 1024 * 1024
 SHOWN = 20
-# What each kind of source is asked for a snapshot; a blank question is about everything it knows.
-QUESTIONS = {"ha": "", "uptime": "", "news": "", "forecast": "this week"}
 
 
 class Snapshot(Struct, frozen=True):
@@ -51,18 +47,8 @@ class Snapshot(Struct, frozen=True):
     values: dict[str, str]
 
 
-class Snapshots(Protocol):
-    """Where snapshots are kept, the oldest first."""
-
-    def load(self, source: str) -> list[Snapshot]: ...
-
-    def save(self, source: str, snapshots: Sequence[Snapshot]) -> None:
-        """Raises OSError."""
-        ...
-
-
 class FolderSnapshots:
-    """A file for each source."""
+    """Snapshots in a folder, with a file for each source; oldest first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -71,9 +57,10 @@ class FolderSnapshots:
         try:
             return msgspec.json.decode(read_bytes(self._file(source), FILE_BYTES), type=list[Snapshot])
         except (OSError, msgspec.MsgspecError):
-            return []  # none yet, or one that cannot be read: then this is the first time
+            return []  # there is no file yet, or it cannot be read: start anew
 
     def save(self, source: str, snapshots: Sequence[Snapshot]) -> None:
+        """Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
         write_bytes(self._file(source), msgspec.json.encode(list(snapshots)))
 
@@ -81,19 +68,20 @@ class FolderSnapshots:
         return self._folder / f"{source}.json"
 
 
-class Watched(Struct, frozen=True):
-    """A source that is asked for snapshots, and what it is asked."""
+class WatchedSource(Struct, frozen=True):
+    """A source to take snapshots of."""
 
     source: Source
     question: str = ""
+    """The question for a snapshot; a blank one asks for everything."""
 
 
-class ChangesSource:
+class ChangesSource(Source):
     def __init__(
         self,
         name: str,
-        watched: Sequence[Watched],
-        kept: Snapshots,
+        watched: Sequence[WatchedSource],
+        kept: FolderSnapshots,
         description: str = "",
         every_s: float = 3600.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -101,7 +89,7 @@ class ChangesSource:
         self.name = name
         self.description = description or "what has changed since the user last looked"
         self.every_s = every_s
-        """How often a snapshot is to be taken."""
+        """Time between snapshots."""
         self._watched = tuple(watched)
         self._kept = kept
         self._now = now
@@ -118,7 +106,7 @@ class ChangesSource:
         missed = [one.said for one in failed]
         first = [one.source.name for one, known in zip(self._watched, taken, strict=True) if known is None]
         if len(first) + len(failed) == len(taken):
-            # That nothing has changed is said of what was there before.
+            # "Nothing has changed" would need an earlier snapshot.
             text = f"Seen for the first time: {', '.join(first)}. What changes from now on can be told later."
             return SourceAnswer(text, note=_not_compared(missed))
         note = _not_compared([*missed, *(f"{name} was seen for the first time" for name in first)])
@@ -134,14 +122,11 @@ class ChangesSource:
         return await health_of(look())
 
     def _unwatching(self) -> Failure:
-        said = "no source is configured that it could watch: add one first (turnout sources list)"
-        return Failure(Cause.NOT_CONFIGURED, f"{self.name}: {said}")
-
-    def words(self) -> Sequence[str]:
-        return ()
+        message = "no source is configured that it could watch: add one first (turnout sources list)"
+        return Failure(Cause.NOT_CONFIGURED, f"{self.name}: {message}")
 
     async def take(self) -> None:
-        """A snapshot of each source."""
+        """Take a snapshot of each source."""
         await asyncio.gather(*(self._take(one) for one in self._watched))
 
     async def keep_taking(self) -> None:
@@ -150,8 +135,8 @@ class ChangesSource:
             await self.take()
             await asyncio.sleep(self.every_s)
 
-    async def _take(self, watched: Watched) -> tuple[list[Snapshot], Snapshot] | Failure:
-        """What is kept of a source from before, and what it says now, which is kept from now on."""
+    async def _take(self, watched: WatchedSource) -> tuple[list[Snapshot], Snapshot] | Failure:
+        """Take and save a snapshot of a source; returns the earlier ones, and this one."""
         result = await watched.source.ask(SourceQuestion(watched.question))
         if isinstance(result, Failure):
             return result
@@ -160,25 +145,23 @@ class ChangesSource:
         name = watched.source.name
         async with self._writing:
             before = await asyncio.to_thread(self._kept.load, name)
-            # Questions in quick succession do not push out what was there yesterday.
-            recent = before[-1:] and (snapshot.at - before[-1].at).total_seconds() < LEAST_AGE_S
-            if not recent:
+            # Questions in quick succession must not push out yesterday's snapshots.
+            if not before or (snapshot.at - before[-1].at).total_seconds() >= LEAST_AGE_S:
                 try:
                     await asyncio.to_thread(self._kept.save, name, [*before, snapshot][-KEPT:])
                 except OSError as error:
-                    said = f"{self.name}: its snapshots cannot be written: {reason_of(error)}"
-                    return Failure(Cause.ERROR, said)
+                    return Failure(Cause.ERROR, f"{self.name}: its snapshots cannot be written: {reason_of(error)}")
         return before, snapshot
 
-    async def _compare(self, watched: Watched, since: datetime | None) -> list[str] | Failure | None:
-        """What is different, in lines; None where nothing is kept from before."""
+    async def _compare(self, watched: WatchedSource, since: datetime | None) -> list[str] | Failure | None:
+        """The differences as lines; None if there is no earlier snapshot."""
         taken = await self._take(watched)
         if isinstance(taken, Failure):
             return taken
         before, now = taken
         until = since or datetime.fromtimestamp(now.at.timestamp() - LEAST_AGE_S, UTC)
         earlier = [one for one in before if one.at <= until]
-        # Since before the first: compared with that; since a moment ago: with the last there is.
+        # If `since` is before the first snapshot, compare with the first; else with the last one before it.
         old = earlier[-1] if earlier else before[0] if before and since is not None else None
         return list(differences(old.values, now.values)) if old is not None else None
 
@@ -203,7 +186,7 @@ def _values(answer: SourceAnswer) -> Iterator[tuple[str, str]]:
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """What is different, in lines; a pure function."""
+    """The differences as lines."""
     for name, value in new.items():
         if name not in old:
             yield f"New: {value if '://' in name else f'{name} ({value})'}"

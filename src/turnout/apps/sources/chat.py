@@ -1,7 +1,7 @@
-"""An answer as a chat shows it while it comes about: the parts in their order, each below the words it answers.
+"""Streams an answer as chat text: the parts in order, each below the words it answers.
 
-A part of one source is told when it has ended, one of several section by section; what belongs to a later part waits
-until those before it are told. Chat clients show Markdown: what a page says loads no picture there.
+A part with one source is written when it has ended, one with several section by section; later parts wait for earlier
+ones. Chat clients render Markdown, so that pictures in the text are escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .fusion import quote
 from .plan import Plan
 from .result import PartEnded, PartResult, SearchResult
 
-# What a client that shows Markdown would load by itself, and so tell a stranger that it was read.
+# Markup that a Markdown client loads by itself, which would tell a stranger that the answer was read.
 _loads: Final = re.compile(
     r"!(?=\[)|<(?=(?:img|image|picture|source|video|audio|track|i?frame|object|embed|svg|style|link|script|input)\b)",
     re.IGNORECASE,
@@ -28,12 +28,12 @@ _loads: Final = re.compile(
 
 
 def unload(text: str) -> str:
-    """The text with a backslash before what would be loaded: it is read, and nothing is fetched."""
+    """The text with a backslash before markup that would be loaded."""
     return _loads.sub(r"\\\g<0>", text)
 
 
 def without_loads(event: Event) -> Event:
-    """What a chat client is told of an event."""
+    """The event as a chat client gets it."""
     match event:
         case Token():
             return replace(event, text=unload(event.text))
@@ -47,15 +47,15 @@ class PartsInOrder:
     def __init__(self, plan: Plan) -> None:
         self._parts = plan.parts
         self._now = 0
-        """The part that is told now."""
+        """The place of the part that is being written."""
         self._sections: defaultdict[int, list[Section]] = defaultdict(list)
-        """Of each part, those that wait."""
+        """Waiting sections, by part."""
         self._ended: dict[int, PartResult] = {}
         self._heading = self._head()
         self._is_first = True
 
     def tell(self, event: Event) -> str:
-        """What an event adds to the text."""
+        """The text that an event adds."""
         match event:
             case Section() if len(self._parts[event.part].sources) > 1:
                 self._sections[event.part].append(event)
@@ -66,7 +66,7 @@ class PartsInOrder:
         return unload("".join(map(self._block, self._due())))
 
     def _due(self) -> Iterator[str]:
-        """What can be told by now."""
+        """The blocks that can be written now."""
         while self._now < len(self._parts):
             for section in self._sections.pop(self._now, ()):
                 yield f"[{section.source}]\n{quote(section.text)}"
@@ -79,7 +79,7 @@ class PartsInOrder:
             self._heading = self._head()
 
     def _head(self) -> str:
-        """The words that stand above the part; those of a condition are in its verdict."""
+        """The line above the part; a condition has none, since its verdict repeats it."""
         part = self._parts[self._now] if 1 < len(self._parts) > self._now else None
         return f"{part.text}\n" if part is not None and part.role != "condition" else ""
 

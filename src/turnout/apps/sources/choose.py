@@ -1,10 +1,9 @@
-"""The router that chooses sources: the profile's, with what only this installation knows.
+"""The router that chooses sources: the profile's, extended by what only this installation knows.
 
-That is, which sources there are (the model is offered no other, and one that the profile does not name is a route,
-too), what the things of the home and the services are called, and what a model chose before: its choices are kept for
-an hour, in the store as well. What people said of such a question comes first, what is said of a source last. A
-profile's hash stands for everything that can change a decision, so names and routes
-change it.
+It offers a model only the configured sources, adds a route for each source that the profile does not name, knows the
+names of the home's things and of monitored services, and caches a model's choices for an hour. Feedback on similar
+questions comes first, descriptions of sources last. A profile's hash covers everything that can change a decision, so
+names and routes change it.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from turnout.layers.student import Student
 
 from .cache import Cache
 from .names import Names, spell
-from .preference import Described, PastChoices, ReadPast
+from .preference import DescriptionMatch, PastChoices, ReadPast
 from .source import Source
 
-# The specification's: a model's choice is kept for an hour, a thousand of them.
+# The specification's lifetime and number of cached choices.
 CHOICE_S, CHOICES = 3600.0, 1000
 
 
 class Choice(Struct, frozen=True):
-    """What a model chose, and which."""
+    """A model's choice of sources."""
 
     routes: tuple[str, ...]
     confidence: float
@@ -48,7 +47,7 @@ _choice = msgspec.json.Decoder(Choice)
 
 
 class RememberedChoice(Layer):
-    """A model that is asked each question once an hour."""
+    """A model with its choices cached for an hour."""
 
     def __init__(self, llm: Llm, cache: Cache, profile: str) -> None:
         self.llm = llm
@@ -59,14 +58,12 @@ class RememberedChoice(Layer):
         if not reading.folded:
             return None
         tenant, key = reading.query.tenant or "", (self.profile, self.llm.system, reading.folded)
-        kept = await self.cache.get(tenant, key)
-        if kept is not None:
-            choice = _choice.decode(kept)
-            scores = dict.fromkeys(choice.routes, choice.confidence)
-            told = (Reason("llm.answer", f"{choice.model} said {' + '.join(choice.routes)} before"),)
-            evidence = (choice.model, 0.0)
-            sure = choice.confidence
-            return Verdict(choice.routes, sure, sure, scores, told, evidence=evidence, who="C")
+        cached = await self.cache.get(tenant, key)
+        if cached is not None:
+            choice = _choice.decode(cached)
+            sure, scores = choice.confidence, dict.fromkeys(choice.routes, choice.confidence)
+            reasons = (Reason("llm.answer", f"{choice.model} said {' + '.join(choice.routes)} before"),)
+            return Verdict(choice.routes, sure, sure, scores, reasons, evidence=(choice.model, 0.0), who="C")
         verdict = await self.llm(reading)
         if isinstance(verdict, Verdict):
             choice = Choice(verdict.routes, verdict.confidence, str(verdict.evidence[0]))
@@ -78,7 +75,7 @@ class RememberedChoice(Layer):
 
 
 def choosing(router: Router, sources: Mapping[str, Source], cache: Cache, read_past: ReadPast | None = None) -> Router:
-    """The router for these sources; `read_past` reads what people said of past decisions."""
+    """The router for these sources; `read_past` reads the feedback on past decisions."""
     profile = _with_routes(router.profile, sources)
     own = [name for name in sources if name not in router.profile.routes]
     names = {
@@ -90,30 +87,28 @@ def choosing(router: Router, sources: Mapping[str, Source], cache: Cache, read_p
     names.pop("", None)
     if names:
         profile = replace(profile, hash=_hash(profile.hash, sorted(names.items())))
-    # A source that cannot be asked has no description, and is offered to nobody.
-    described = {name: said for name in profile.routes if name in sources and (said := sources[name].description)}
+    # A source that cannot be asked has no description, and is not offered.
+    described = {name: text for name in profile.routes if name in sources and (text := sources[name].description)}
     embedder = next((place.call.embedder for place in profile.layers if type(place.call) is Student), None)
-    layers: list[Placed] = []
-    for place in profile.layers:
-        if read_past is not None and described and place.kind != "declared.v1" and not _is_in(layers, "past"):
+    layers = [
+        replace(place, call=RememberedChoice(place.call.offering(described), cache, profile.hash))
+        if isinstance(place.call, Llm) and described
+        else place
+        for place in profile.layers
+    ]
+    # A declared route comes first; then feedback and names, before layers that know only questions in general.
+    first = next((at for at, place in enumerate(layers) if place.kind != "declared.v1"), None)
+    if first is not None:
+        deadline_ms = layers[first].deadline_ms
+        if names:
+            layers.insert(first, Placed("names", "names.v1", "free", "K", Gate(), deadline_ms, Names(names)))
+        if read_past is not None and described:
             past = PastChoices(described, read_past, embedder)
-            layers.append(Placed("past", "past.v1", "network", "E", Gate(), place.deadline_ms, past))
-        # Before whoever knows only what questions in general are about.
-        if names and place.kind != "declared.v1" and not _is_in(layers, "names"):
-            layers.append(Placed("names", "names.v1", "free", "K", Gate(), place.deadline_ms, Names(names)))
-        if isinstance(place.call, Llm) and described:
-            kept = RememberedChoice(place.call.offering(described), cache, profile.hash)
-            layers.append(replace(place, call=kept))
-        else:
-            layers.append(place)
+            layers.insert(first, Placed("past", "past.v1", "network", "E", Gate(), deadline_ms, past))
     if fitting := [name for name in own if name in described]:
-        fits = Described(described, fitting, embedder)
-        layers.append(Placed("described", "described.v1", "cpu", "E", Gate(), profile.deadline_ms, fits))
+        match = DescriptionMatch(described, fitting, embedder)
+        layers.append(Placed("described", "described.v1", "cpu", "E", Gate(), profile.deadline_ms, match))
     return Router(replace(profile, layers=tuple(layers)))
-
-
-def _is_in(layers: list[Placed], name: str) -> bool:
-    return any(one.id == name for one in layers)
 
 
 def _with_routes(profile: Profile, sources: Mapping[str, Source]) -> Profile:

@@ -1,7 +1,7 @@
-"""Where sources are asked: each question once at a time, and not at all while its last answer is fresh.
+"""Asks sources: equal questions share one request, and fresh answers come from the cache.
 
-Whatever a source does becomes a result: one that raises, returns something else or is not there has failed, and a
-caller that no longer waits leaves at once. A source without a waiting caller is cancelled.
+Whatever a source does becomes a result: one that raises, returns something invalid or does not exist has failed. A
+caller can leave at any time; a request that no caller waits for is cancelled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from turnout.text.fold import fold
 from .cache import Cache
 from .source import Cause, Empty, Failure, Result, Source, SourceAnswer, SourceQuestion
 
-# Seconds an answer of each kind is fresh, the specification's; a source of another kind is asked every time.
+# The specification's lifetimes in seconds, by kind of source; answers of other kinds are not cached.
 FRESH_S: Mapping[str, float] = {
     "kiwix": 86_400,
     "forecast": 1_800,
@@ -28,20 +28,20 @@ FRESH_S: Mapping[str, float] = {
     "ha": 30,
     "changes": 120,
 }
-# An answer of some pages; a longer one is asked for again, so that five hundred of them stay below 128 MB.
+# An answer of a few pages; longer ones are not cached, so that five hundred of them stay below 128 MB.
 KEPT_BYTES = 256 * 1024
 _answers = msgspec.json.Decoder(SourceAnswer)
 
 
-class Told(NamedTuple):
-    """What a source said, now or before."""
+class DeskResult(NamedTuple):
+    """A source's result, new or cached."""
 
     result: Result
     cached: bool = False
 
 
 class Flight:
-    """One question under way, and how many wait for it."""
+    """One question in progress, and how many callers wait for it."""
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
@@ -60,33 +60,33 @@ class Desk:
         stamps: Mapping[str, str] | None = None,
         kinds: Mapping[str, str] | None = None,
     ) -> None:
-        """`stamps` stand for the settings of each source: another server's answers are not this one's. `kinds`: of
-        those that are not named after theirs."""
+        """`stamps` identify the settings of each source, since answers of another server must not be reused; `kinds`
+        has the kind of each source that is not named after it."""
         self.sources = sources
         self.cache = cache
         self._stamps = stamps or {}
         self._kinds = kinds or {}
         self._flights: dict[tuple[str, ...], Flight] = {}
         self._left: set[asyncio.Task[Any]] = set()
-        """Cancelled and not ended yet: a task nobody refers to may vanish."""
+        """Cancelled tasks that have not ended: one without a reference may be garbage-collected."""
 
     def fresh_s(self, name: str) -> float:
-        """How long an answer of a source is fresh; 0: it is asked every time."""
+        """How long an answer of a source is fresh; 0 if it is not cached."""
         return FRESH_S.get(self._kinds.get(name, name), 0.0)
 
-    async def ask(self, name: str, question: SourceQuestion, tenant: str = "") -> Told:
-        """What a source says to a question; raises nothing but CancelledError."""
+    async def ask(self, name: str, question: SourceQuestion, tenant: str = "") -> DeskResult:
+        """A source's result for a question; raises nothing but CancelledError."""
         source = self.sources.get(name)
         if source is None:
-            said = f"{name} is not configured: add [sources.{name}] to turnout.toml"
-            return Told(Failure(Cause.NOT_CONFIGURED, said))
+            problem = f"{name} is not configured: add [sources.{name}] to turnout.toml"
+            return DeskResult(Failure(Cause.NOT_CONFIGURED, problem))
         since = question.since.isoformat() if question.since is not None else ""
         words = " ".join(fold(question.text).text.split())
         key = (name, self._stamps.get(name, source.description), words, question.lang, since)
         fresh_s = self.fresh_s(name)
-        kept = await self.cache.get(tenant, key) if fresh_s else None
-        if kept is not None:
-            return Told(_answers.decode(kept), cached=True)
+        cached = await self.cache.get(tenant, key) if fresh_s else None
+        if cached is not None:
+            return DeskResult(_answers.decode(cached), cached=True)
         flight = await self._join((tenant, *key), lambda: source.ask(question))
         result = _result(flight.task, name)
         if isinstance(result, SourceAnswer) and fresh_s and not flight.kept:
@@ -94,10 +94,10 @@ class Desk:
             encoded = msgspec.json.encode(result)
             if len(encoded) <= KEPT_BYTES:
                 self.cache.put(tenant, key, encoded, fresh_s)
-        return Told(result)
+        return DeskResult(result)
 
     async def _join(self, key: tuple[str, ...], start: Callable[[], Awaitable[Result]]) -> Flight:
-        """The flight of a question, once it has landed."""
+        """Wait for the flight of a question, which is started if there is none."""
         flight = self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = Flight(asyncio.ensure_future(_awaited(start)))
@@ -115,7 +115,7 @@ class Desk:
     def _leave(self, task: asyncio.Task[Any]) -> None:
         self._left.add(task)
         task.add_done_callback(self._left.discard)
-        # Asked for, so that the event loop does not tell of an error that nobody waits for.
+        # Retrieves the exception, so that the event loop does not log it as never retrieved.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         task.cancel()
 

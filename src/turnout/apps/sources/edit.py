@@ -1,7 +1,7 @@
-"""Adds one source to the user's settings file and leaves every line of it as it is.
+"""Adds one source to the user's settings file and leaves its other lines as they are.
 
-The table is appended as text, so that comments stay, and only where it can be used: it is read with the strict tables
-first. Whether the file then says the same as before and this is read from the result.
+The table is appended as text, so that comments stay, after it has been validated. The changed file is parsed to make
+sure that it has the old settings and the new table.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from .tables import KINDS, RESERVED, TABLE
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 
 
-class Added(NamedTuple):
+class AddedSource(NamedTuple):
     source: Source
-    """It says itself that it cannot be asked yet, where its token is missing."""
+    """An Unconfigured source, if its token is missing."""
     file: Path
-    """The settings that name it now."""
+    """The changed settings file."""
 
 
-def add_source(name: str, entry: Mapping[str, Value], config: str | os.PathLike[str] | None = None) -> Added:
-    """Add `[sources.NAME]`. What cannot be used is refused and changes nothing."""
+def add_source(name: str, entry: Mapping[str, Value], config: str | os.PathLike[str] | None = None) -> AddedSource:
+    """Add `[sources.NAME]`. An invalid one is refused and changes nothing."""
     _check_names(name, str(entry.get("kind") or name))
     file = settings_file(config) or own_settings_file()
     text = read_source(file, MOST_BYTES) if os.path.lexists(file) else ""
     before = from_source(text, file.name)
     table = before.tree.get(TABLE, {})
     if isinstance(table, dict) and name in table:
-        said = "is there already: change it in that file, or add another under its own name with --kind"
-        raise ConfigError([before.problem((TABLE, name), said)])
+        problem = "is there already: change it in that file, or add another under its own name with --kind"
+        raise ConfigError([before.problem((TABLE, name), problem)])
     source = make_one(name, entry, file.name)
     changed = appended(text, name, entry)
     if not _adds(before.tree, changed, name, entry):
-        said = f"sources are written in a way this command cannot add to: add {name} there, as {toml_value(entry)}"
-        raise ConfigError([Problem(str(file), said)])
+        problem = f"sources are written in a way this command cannot add to: add {name} there, as {toml_value(entry)}"
+        raise ConfigError([Problem(str(file), problem)])
     save_settings(file, changed)
-    return Added(source, file)
+    return AddedSource(source, file)
 
 
 def appended(text: str, name: str, entry: Mapping[str, Value]) -> str:
-    """The settings and below them the table."""
+    """The settings followed by the table."""
     lines = [f"[{TABLE}.{name}]", *(f"{key} = {toml_value(value)}" for key, value in entry.items())]
     before = text if not text or text.endswith("\n") else f"{text}\n"
     return before + ("\n" if before.strip() else "") + "\n".join(lines) + "\n"
@@ -64,8 +64,8 @@ def _check_names(name: str, kind: str) -> None:
     if name in RESERVED:
         raise ConfigError([Problem(repr(name), f"means something else to turnout ask --source: name it my-{name}")])
     if kind not in KINDS:
-        said = f"is no kind of source{suggest(kind, KINDS)}: say --kind, one of {', '.join(KINDS)}"
-        raise ConfigError([Problem(repr(kind[:80]), said)])
+        problem = f"is no kind of source{suggest(kind, KINDS)}: say --kind, one of {', '.join(KINDS)}"
+        raise ConfigError([Problem(repr(kind[:80]), problem)])
 
 
 def _adds(before: Mapping[str, Any], changed: str, name: str, entry: Mapping[str, Value]) -> bool:

@@ -1,13 +1,13 @@
-"""A folder of one's own: Markdown, text, HTML, code and PDF. The embedded default, which needs no server.
+"""A folder of the user's documents: Markdown, text, HTML, code and PDF. The only source that needs no server.
 
-Files are read when they have changed, section by section, and found by the one search index (`turnout.search.folder`).
+Changed files are read section by section, and searched with the search index (`turnout.search.folder`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 
@@ -16,20 +16,20 @@ from turnout.search import Folder, Index, Results
 from turnout.text.file import reason_of
 
 from .fetch import health_of
-from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
+from .source import Cause, Empty, Failure, Health, Passage, Result, Source, SourceAnswer, SourceQuestion
 
 SHOWN = 4
-# A passage with less of what was asked for, rare words counting more, is about something else.
+# A passage that covers less of the question's words is about something else.
 LEAST_COVERAGE = 0.15
-# How often the folder is looked at again.
+# Seconds between checks of the folder for changes.
 LOOK_S = 2.0
-# What notes in an index that its documents are sections; one made before that is filled anew.
+# The note in an index that its documents are sections; an index without it is older, and filled again.
 SECTIONS = "sections"
 
 
-class Files:
+class Files(Source):
     def __init__(self, name: str, folder: Path, index: Callable[[], Index], description: str = "") -> None:
-        """`index` opens what the documents are found with, when they are first looked for."""
+        """`index` opens the search index, when it is first needed."""
         self.name = name
         self.description = description or "the user's own documents"
         self._root = folder
@@ -45,33 +45,26 @@ class Files:
                 if failed is not None:
                     return failed
                 self._looked_at = monotonic()
-            found = await asyncio.to_thread(self._search, question)
-        hits = [hit for hit in found.hits if hit.coverage >= LEAST_COVERAGE]
+            results = await asyncio.to_thread(self._search, question)
+        hits = [hit for hit in results.hits if hit.coverage >= LEAST_COVERAGE]
         if not hits:
-            return Empty(" ".join(found.words))
+            return Empty()
         passages = tuple(Passage(hit.text, hit.title, hit.id, hit.updated_at, hit.score) for hit in hits)
         text = "\n\n".join(f"{one.title}\n{one.text}" for one in passages)
         return SourceAnswer(text, passages, note=self._note())
 
     async def check(self) -> Health:
-        """Whether there is a folder and an index; a folder of thousands is read when it is first asked."""
+        """Whether the folder and its index can be opened; the files are read with the first question."""
         return await health_of(asyncio.to_thread(self._find))
 
-    def words(self) -> Sequence[str]:
-        return ()
-
-    @property
-    def unread(self) -> dict[str, str]:
-        """Files that could not be read, and why."""
-        return self._folder.unread if self._folder is not None else {}
-
     def _note(self) -> str:
-        if not self.unread:
+        unread = self._indexed().unread
+        if not unread:
             return ""
-        name, why = next(iter(self.unread.items()))
-        if len(self.unread) == 1:
+        name, why = next(iter(unread.items()))
+        if len(unread) == 1:
             return f"One file could not be read, {name}: {why}"
-        return f"{len(self.unread)} files could not be read, {name} for one: {why}"
+        return f"{len(unread)} files could not be read, {name} for one: {why}"
 
     def close(self) -> None:
         if self._folder is not None:
@@ -90,23 +83,23 @@ class Files:
         return self._folder
 
     def _look(self) -> Failure | None:
-        """Read what is new or has changed, forget what is gone."""
+        """Bring the index up to date with the folder."""
         missing = self._find()
         if missing is None:
             try:
                 self._indexed().sync()
-            except FolderMissing:  # it went in between
+            except FolderMissing:  # deleted meanwhile
                 return self._find()
         return missing
 
     def _find(self) -> Failure | None:
-        """Why there is nothing to read: one that may not be read is not one that is empty."""
+        """Why the folder cannot be read, if so: a folder without permission is not an empty one."""
         try:
             os.scandir(self._root).close()
         except OSError as error:
             gone = isinstance(error, FileNotFoundError | NotADirectoryError)
             what = f"there is no folder {self._root}" if gone else f"{self._root} is not read: {reason_of(error)}"
-            said = f"{self.name}: {what}: check [sources.{self.name}] folder"
-            return Failure(Cause.NOT_CONFIGURED if gone else Cause.DENIED, said)
+            message = f"{self.name}: {what}: check [sources.{self.name}] folder"
+            return Failure(Cause.NOT_CONFIGURED if gone else Cause.DENIED, message)
         self._indexed()
         return None

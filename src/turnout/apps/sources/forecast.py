@@ -1,25 +1,25 @@
-"""The weather: Open-Meteo's JSON, for the place in the settings or one that the question names.
+"""The weather from Open-Meteo, for the place in the settings or one that the question names.
 
-The facts of an answer are those of the time that is asked about, and of no other: a condition about tomorrow is judged
-by tomorrow. They are metric; the text is in the user's units.
+The facts of an answer are only those of the time the question is about: a condition about tomorrow is judged by
+tomorrow. They are metric; the text is in the user's units.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
 from .fetch import Site, health_of
-from .source import Cause, Empty, Failure, Health, HourOfWeather, Result, SourceAnswer, SourceQuestion
+from .source import Cause, Empty, Failure, Health, HourOfWeather, Result, Source, SourceAnswer, SourceQuestion
 from .weather import CODES, WeatherSpan, span_of
 from .weather import DAYS as DAY_NAMES
 
 Units = Literal["metric", "imperial"]
-# As far as a week and the weekend after it reach.
+# Days of forecast: enough for next week and the weekend after it.
 DAYS = 14
 # A place in a question: "in Phoenix", "for New York", "in San José today".
 _named_place = re.compile(r"\b(?:in|for|at|near|around)\s+((?:[A-Z][\w'’.-]*\s?){1,4})").search
@@ -27,65 +27,48 @@ _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augu
 _NOT_PLACES = frozenset((*DAY_NAMES, *_MONTHS, "december"))
 
 
-class Town(NamedTuple):
+class Town(Struct, frozen=True):
     name: str
     latitude: float
     longitude: float
-
-
-class _Found(Struct, frozen=True):
-    name: str
-    latitude: float
-    longitude: float
-    country_code: str = ""
 
 
 class _Places(Struct, frozen=True):
-    results: list[_Found] = []
+    results: list[Town] = []
 
 
-Numbers = list[float | None]
+# Open-Meteo's name of each field of a fact: for now, by hour and by day.
+_NOW = {
+    "low_c": "temperature_2m",
+    "high_c": "temperature_2m",
+    "code": "weather_code",
+    "rain_mm": "precipitation",
+    "wind_kmh": "wind_speed_10m",
+}
+_HOURLY = {**_NOW, "rain_probability": "precipitation_probability", "snow_cm": "snowfall"}
+_DAILY = {
+    "low_c": "temperature_2m_min",
+    "high_c": "temperature_2m_max",
+    "code": "weather_code",
+    "rain_mm": "precipitation_sum",
+    "wind_kmh": "wind_speed_10m_max",
+    "rain_probability": "precipitation_probability_max",
+    "snow_cm": "snowfall_sum",
+}
 
-
-class _Current(Struct, frozen=True):
-    time: str
-    temperature_2m: float | None = None
-    weather_code: float | None = None
-    precipitation: float | None = None
-    wind_speed_10m: float | None = None
-
-
-class _Hourly(Struct, frozen=True):
-    time: list[str] = []
-    temperature_2m: Numbers = []
-    precipitation_probability: Numbers = []
-    precipitation: Numbers = []
-    snowfall: Numbers = []
-    weather_code: Numbers = []
-    wind_speed_10m: Numbers = []
-
-
-class _Daily(Struct, frozen=True):
-    time: list[str] = []
-    weather_code: Numbers = []
-    temperature_2m_max: Numbers = []
-    temperature_2m_min: Numbers = []
-    precipitation_sum: Numbers = []
-    precipitation_probability_max: Numbers = []
-    snowfall_sum: Numbers = []
-    wind_speed_10m_max: Numbers = []
+Value = str | float | None
 
 
 class _Weather(Struct, frozen=True):
     utc_offset_seconds: int = 0
-    current: _Current | None = None
-    hourly: _Hourly = _Hourly()
-    daily: _Daily = _Daily()
+    current: dict[str, Value] | None = None
+    hourly: dict[str, list[Value]] = {}
+    daily: dict[str, list[Value]] = {}
 
 
-class Forecast:
+class Forecast(Source):
     def __init__(
-        self, site: Site, geocoder: Site | None, place: str | Town, units: Units = "metric", description: str = ""
+        self, site: Site, geocoder: Site, place: str | Town, units: Units = "metric", description: str = ""
     ) -> None:
         self.name = site.name
         self.description = description or "the weather, now and in the coming days"
@@ -109,114 +92,79 @@ class Forecast:
         except (ValueError, OverflowError) as error:
             return self._site.misread(str(error))
         if not facts:
-            return Empty(f"the weather {span.said} in {place.name}")
+            return Empty()
         return SourceAnswer("\n".join(_tell(facts, span, place.name, self._units)), facts=tuple(facts))
 
     async def check(self) -> Health:
         async def look() -> object:
             place = await self._find(self._place)
             if isinstance(place, Empty):
-                return self._site.failed(
-                    Cause.ERROR, f"there is no place called {str(self._place)[:80]!r}: check place"
-                )
+                problem = f"there is no place called {str(self._place)[:80]!r}: check place"
+                return self._site.failed(Cause.ERROR, problem)
             return place if isinstance(place, Failure) else await self._weather(place)
 
         return await health_of(look())
-
-    def words(self) -> Sequence[str]:
-        return ()
 
     async def _find(self, place: str | Town) -> Town | Failure | Empty:
         if isinstance(place, Town):
             return place
         if place in self._known:
             return self._known[place]
-        if self._geocoder is None:
-            return self._site.misread(f"{place!r} is a name, and no geocoding host is set")
         got = await self._geocoder.json("/v1/search", _Places, {"name": place, "count": 1, "format": "json"})
         if isinstance(got, Failure):
             return got
         if not got.results:
-            return Empty(f"a place called {place}")
-        found = got.results[0]
+            return Empty()
         if len(self._known) < 1000:
-            self._known[place] = Town(found.name, found.latitude, found.longitude)
-        return Town(found.name, found.latitude, found.longitude)
+            self._known[place] = got.results[0]
+        return got.results[0]
 
     async def _weather(self, place: Town) -> _Weather | Failure:
         params: dict[str, str | int] = {
             "latitude": f"{place.latitude:.4f}",
             "longitude": f"{place.longitude:.4f}",
-            "current": ",".join(_Current.__struct_fields__[1:]),
-            "hourly": ",".join(_Hourly.__struct_fields__[1:]),
-            "daily": ",".join(_Daily.__struct_fields__[1:]),
+            "current": ",".join(dict.fromkeys(_NOW.values())),
+            "hourly": ",".join(dict.fromkeys(_HOURLY.values())),
+            "daily": ",".join(_DAILY.values()),
             "timezone": "auto",
             "forecast_days": DAYS,
         }
         got = await self._site.json("/v1/forecast", _Weather, params)
-        if isinstance(got, _Weather) and got.current is None and not (got.daily.time or got.hourly.time):
+        if isinstance(got, _Weather) and got.current is None and not (got.daily.get("time") or got.hourly.get("time")):
             return self._site.misread("no weather in it")
         return got
 
 
 def place_in(question: str) -> str:
-    """The place a question names, blank if none."""
-    found = _named_place(question)
-    name = found[1].strip(" .?!,") if found is not None else ""
+    """The place a question names; empty if none."""
+    match = _named_place(question)
+    name = match[1].strip(" .?!,") if match is not None else ""
     return "" if name.casefold() in _NOT_PLACES else name
 
 
 def _facts(got: _Weather, span: WeatherSpan, zone: timezone) -> Iterator[HourOfWeather]:
+    """The weather in a span; raises ValueError if a value is not what it should be."""
     if span.grain == "now" and got.current is not None:
-        now = got.current
-        yield HourOfWeather(
-            at=datetime.fromisoformat(now.time).replace(tzinfo=zone),
-            code=int(now.weather_code or 0),
-            rain_mm=now.precipitation,
-            low_c=now.temperature_2m,
-            high_c=now.temperature_2m,
-            wind_kmh=now.wind_speed_10m,
-        )
+        yield _fact(_NOW, got.current, zone)
         return
+    names, series, length = _HOURLY, got.hourly, timedelta(hours=1)
     if span.grain == "days":
-        days = got.daily
-        for n, day in enumerate(days.time):
-            at = datetime.fromisoformat(day).replace(tzinfo=zone)
-            if span.first <= at < span.last:
-                yield HourOfWeather(
-                    at=at,
-                    code=int(_at(days.weather_code, n) or 0),
-                    rain_probability=_share(_at(days.precipitation_probability_max, n)),
-                    rain_mm=_at(days.precipitation_sum, n),
-                    snow_cm=_at(days.snowfall_sum, n),
-                    low_c=_at(days.temperature_2m_min, n),
-                    high_c=_at(days.temperature_2m_max, n),
-                    wind_kmh=_at(days.wind_speed_10m_max, n),
-                )
-        return
-    hours = got.hourly
-    for n, hour in enumerate(hours.time):
-        at = datetime.fromisoformat(hour).replace(tzinfo=zone)
-        if span.first - timedelta(hours=1) < at < span.last:
-            warm = _at(hours.temperature_2m, n)
-            yield HourOfWeather(
-                at=at,
-                code=int(_at(hours.weather_code, n) or 0),
-                rain_probability=_share(_at(hours.precipitation_probability, n)),
-                rain_mm=_at(hours.precipitation, n),
-                snow_cm=_at(hours.snowfall, n),
-                low_c=warm,
-                high_c=warm,
-                wind_kmh=_at(hours.wind_speed_10m, n),
-            )
+        names, series, length = _DAILY, got.daily, timedelta(days=1)
+    for n in range(len(series.get("time", ()))):
+        fact = _fact(names, {name: values[n] if n < len(values) else None for name, values in series.items()}, zone)
+        if span.first - length < fact.at < span.last:
+            yield fact
 
 
-def _at(numbers: Sequence[float | None], n: int) -> float | None:
-    return numbers[n] if n < len(numbers) else None
-
-
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else min(1.0, max(0.0, percent / 100))
+def _fact(names: Mapping[str, str], values: Mapping[str, Value], zone: timezone) -> HourOfWeather:
+    known = {field: float(value) for field, name in names.items() if (value := values.get(name)) is not None}
+    chance = known.pop("rain_probability", None)
+    return HourOfWeather(
+        at=datetime.fromisoformat(str(values.get("time"))).replace(tzinfo=zone),
+        code=int(known.pop("code", 0)),
+        rain_probability=None if chance is None else min(1.0, max(0.0, chance / 100)),
+        **known,
+    )
 
 
 def _tell(facts: Sequence[HourOfWeather], span: WeatherSpan, place: str, units: Units) -> Iterator[str]:
@@ -224,20 +172,19 @@ def _tell(facts: Sequence[HourOfWeather], span: WeatherSpan, place: str, units: 
         facts = [_sum(facts)]
     for one in facts:
         when = span.said if len(facts) == 1 else f"{one.at:%A}"
-        said = [CODES.get(one.code, f"code {one.code}")]
+        metric = units == "metric"
+        words = [CODES.get(one.code, f"code {one.code}")]
         if one.low_c is not None and one.high_c is not None:
-            said.append(_temperature(one.low_c, one.high_c, units))
+            words.append(_temperature(one.low_c, one.high_c, units))
         if one.rain_probability is not None:
-            said.append(f"{one.rain_probability:.0%} chance of precipitation")
+            words.append(f"{one.rain_probability:.0%} chance of precipitation")
         if one.rain_mm:
-            said.append(f"{one.rain_mm:g} mm" if units == "metric" else f"{one.rain_mm / 25.4:.2f} in")
+            words.append(f"{one.rain_mm:g} mm" if metric else f"{one.rain_mm / 25.4:.2f} in")
         if one.snow_cm:
-            said.append(f"{one.snow_cm:g} cm of snow" if units == "metric" else f"{one.snow_cm / 2.54:.1f} in of snow")
+            words.append(f"{one.snow_cm:g} cm of snow" if metric else f"{one.snow_cm / 2.54:.1f} in of snow")
         if one.wind_kmh is not None:
-            said.append(
-                f"wind {one.wind_kmh:.0f} km/h" if units == "metric" else f"wind {one.wind_kmh / 1.609:.0f} mph"
-            )
-        yield f"{place}, {when}: {', '.join(said)}."
+            words.append(f"wind {one.wind_kmh:.0f} km/h" if metric else f"wind {one.wind_kmh / 1.609:.0f} mph")
+        yield f"{place}, {when}: {', '.join(words)}."
 
 
 def _temperature(low: float, high: float, units: Units) -> str:
@@ -248,21 +195,18 @@ def _temperature(low: float, high: float, units: Units) -> str:
 
 
 def _sum(hours: Sequence[HourOfWeather]) -> HourOfWeather:
-    """Some hours as one: the most severe code, the extremes, what falls in all."""
+    """Several hours as one: the most severe code, the extremes, and all precipitation."""
 
-    def known(values: Iterator[float | None]) -> list[float]:
-        return [value for value in values if value is not None]
+    def known(name: str) -> list[float]:
+        return [value for one in hours if (value := getattr(one, name)) is not None]
 
-    chances = known(one.rain_probability for one in hours)
-    winds = known(one.wind_kmh for one in hours)
-    lows, highs = known(one.low_c for one in hours), known(one.high_c for one in hours)
     return HourOfWeather(
         at=hours[0].at,
         code=max(one.code for one in hours),
-        rain_probability=max(chances, default=None),
-        rain_mm=sum(known(one.rain_mm for one in hours)) or None,
-        snow_cm=sum(known(one.snow_cm for one in hours)) or None,
-        low_c=min(lows, default=None),
-        high_c=max(highs, default=None),
-        wind_kmh=max(winds, default=None),
+        rain_probability=max(known("rain_probability"), default=None),
+        rain_mm=sum(known("rain_mm")) or None,
+        snow_cm=sum(known("snow_cm")) or None,
+        low_c=min(known("low_c"), default=None),
+        high_c=max(known("high_c"), default=None),
+        wind_kmh=max(known("wind_kmh"), default=None),
     )

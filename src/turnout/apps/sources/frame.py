@@ -1,18 +1,18 @@
-"""The words around what sources say: whether a condition is met, who had nothing, which part an answer is to.
+"""The text around sources' answers: the verdict on a condition, the sources without an answer, the part answered.
 
-Three framings of a condition, each with the real answer in it: it is the case, it is not, it cannot be judged. Nothing
-is left unsaid: every source that was tried and is not in an answer is named in it.
+A condition has three framings, each with the real answer: it is the case, it is not, it cannot be judged. An answer
+names every source that was tried and is not in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from turnout.apps.event import Citation
 
 from .fusion import FusedSection, label, quote
 from .plan import Plan, PlannedPart
-from .result import PartResult, Tried
+from .result import PartResult, SourceAttempt
 
 _WHY = {
     "empty": "has nothing about this",
@@ -26,58 +26,51 @@ _WHY = {
 }
 
 
-def tell_part(part: PlannedPart, sections: Sequence[FusedSection], tried: Sequence[Tried], met: bool | None) -> str:
+def tell_part(
+    part: PlannedPart, sections: Sequence[FusedSection], tried: Sequence[SourceAttempt], met: bool | None
+) -> str:
     """The answer to a part."""
-    if not sections:
-        body = f"Nothing was found: {_list(tried)}."
-    elif len(sections) == 1:
-        body = sections[0].text
-    else:
-        body = label(sections)
-    used = {section.source for section in sections}
-    notes = [quote(one.said) for one in tried if one.source in used and one.said]
-    if sections and (missing := [one for one in tried if one.ended != "answered"]):
-        notes.append(f"Not in this answer: {_list(missing)}.")
-    body = "\n\n".join((body, *notes))
-    return f"{_verdict(part, met)}\n\n{body}" if part.role == "condition" else body
+    body = [sections[0].text if len(sections) == 1 else label(sections)] if sections else []
+    used = [section.source for section in sections]
+    return "\n\n".join((*_verdict(part, met), *body, *_notes(tried, used)))
 
 
-def _verdict(part: PlannedPart, met: bool | None) -> str:
+def _verdict(part: PlannedPart, met: bool | None) -> Iterator[str]:
+    """The verdict on a condition; nothing for any other part."""
     condition, then = part.text.rstrip(" .?!"), part.then.rstrip(" .!")
+    if part.role != "condition":
+        return
     if met is None:
-        return f"It cannot be judged whether this is the case: {condition}. (It was to decide: {then}.)"
-    if met:
-        return f"It is the case: {condition}. So: {then}."
-    return f"It is not the case: {condition}. So this does not apply: {then}."
+        yield f"It cannot be judged whether this is the case: {condition}. (It was to decide: {then}.)"
+    elif met:
+        yield f"It is the case: {condition}. So: {then}."
+    else:
+        yield f"It is not the case: {condition}. So this does not apply: {then}."
 
 
-def _list(tried: Sequence[Tried]) -> str:
-    return "; ".join(f"{one.source} {_WHY.get(one.ended, one.ended)}" for one in tried)
+def _notes(tried: Sequence[SourceAttempt], used: Sequence[str]) -> Iterator[str]:
+    """The notes of the sources in the answer, and the sources missing from it."""
+    yield from (quote(one.said) for one in tried if one.source in used and one.said)
+    if missing := [f"{one.source} {_WHY.get(one.ended, one.ended)}" for one in tried if one.ended != "answered"]:
+        yield f"{'Not in this answer' if used else 'Nothing was found'}: {'; '.join(missing)}."
 
 
 def tell_rest(plan: Plan, parts: Sequence[PartResult]) -> str:
-    """What is left to say where the sections have been shown already: verdicts, and who is missing."""
-    return "\n\n".join(
-        said for planned, part in zip(plan.parts, parts, strict=True) if (said := tell_rest_of(planned, part))
-    )
+    """The text after sections that have been shown already: verdicts, notes, and missing sources."""
+    return "\n\n".join(filter(None, map(tell_rest_of, plan.parts, parts)))
 
 
 def tell_rest_of(planned: PlannedPart, part: PartResult) -> str:
-    said = [_verdict(planned, part.condition_met)] if part.role == "condition" else []
-    said += [quote(one.said) for one in part.tried if one.source in part.sources and one.said]
-    if missing := [one for one in part.tried if one.ended != "answered"]:
-        said.append(f"{'Not in this answer' if part.success else 'Nothing was found'}: {_list(missing)}.")
-    return "\n\n".join(said)
+    return "\n\n".join((*_verdict(planned, part.condition_met), *_notes(part.tried, part.sources)))
 
 
 def tell_citation(cited: Citation) -> str:
-    """What a number stands for."""
     place = " ".join(filter(None, (cited.title, cited.url)))
     return f"[{cited.number}] {cited.source}{f': {place}' if place else ''}"
 
 
 def tell_all(parts: Sequence[PartResult]) -> str:
-    """The answers to all parts; of one alone its answer, else each below the words it answers."""
+    """The answers to all parts: a single one alone, several each below the words it answers."""
     if len(parts) == 1:
         return parts[0].result
     return "\n\n".join(part.result if part.role == "condition" else f"{part.text}\n{part.result}" for part in parts)

@@ -1,8 +1,7 @@
-"""Several sources' answers as one: what another says as well is left out, each is as long as people read, and each is
-labelled with whose it is.
+"""Merges the answers of several sources: repetitions are left out, long answers cut, and each labelled by its source.
 
-A source is left out if at least 60 % of its sentences stand in a longer answer; sentences are compared without case,
-typography and punctuation. Invariant: what is left is in the order it was given in, and the longest is always left.
+A source is left out if at least 60 % of its sentences are in a longer answer; sentences are compared without case,
+typography and punctuation. Invariant: the order stays, and the longest answer is always included.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from .source import Passage, SourceAnswer
 # The specification's numbers.
 CONTAINED: Final = 0.6
 SECTION_CHARACTERS: Final = 1500
-# Sentences of an answer that are compared; what is longer is judged by its beginning.
+# Sentences that are compared; of a longer answer, its beginning.
 COMPARED: Final = 200
-# What opens a bracket, behind what nobody sees.
+# An opening bracket, perhaps after invisible characters.
 _labelled: Final = re.compile(
     r"[\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff"
     r"\uffa0\U000e0000-\U000e0fff]*[\[\u3010\u3014\u301a\u27e6\uff3b]"
@@ -32,7 +31,7 @@ _signs: Final = re.compile(r"[^\w\s]+")
 
 
 class FusedSection(Struct, frozen=True):
-    """What one source contributes."""
+    """The contribution of one source."""
 
     source: str
     text: str
@@ -40,22 +39,16 @@ class FusedSection(Struct, frozen=True):
 
 
 def fuse(answers: Sequence[tuple[str, SourceAnswer]]) -> list[FusedSection]:
-    """The sections of several answers; one alone is left as it is."""
-    if len(answers) == 1:
-        return [_section(*answers[0])]
-    kept = _distinct([answer.text for _, answer in answers])
-    sections = [_section(*answers[place]) for place in kept]
-    return [FusedSection(one.source, cut(one.text), one.passages) for one in sections] if len(kept) > 1 else sections
-
-
-def _section(source: str, answer: SourceAnswer) -> FusedSection:
-    return FusedSection(source, answer.text.strip(), answer.passages)
+    """The sections of the answers; a single one is not cut."""
+    kept = [answers[place] for place in _distinct([answer.text for _, answer in answers])]
+    texts = [answer.text.strip() if len(kept) == 1 else cut(answer.text.strip()) for _, answer in kept]
+    return [FusedSection(source, text, answer.passages) for (source, answer), text in zip(kept, texts, strict=True)]
 
 
 def _distinct(texts: Sequence[str]) -> list[int]:
     """The places of the texts that are not contained in a longer one."""
     plain = [_plain(text) for text in texts]
-    # The longest first; of two alike the first.
+    # The longest first; of equally long ones the first.
     order = sorted(range(len(texts)), key=lambda place: (-len(plain[place]), place))
     kept: list[int] = []
     for place in order:
@@ -71,7 +64,7 @@ def _plain(text: str) -> str:
 
 
 def cut(text: str, most: int = SECTION_CHARACTERS) -> str:
-    """The beginning of a text, up to the end of a line; where a line is longer than that, up to the end of a word."""
+    """The beginning of a text, up to the end of a line; if the first line is too long, up to the end of a word."""
     if len(text) <= most:
         return text
     if text[most] == "\n":
@@ -85,10 +78,10 @@ def cut(text: str, most: int = SECTION_CHARACTERS) -> str:
 
 
 def quote(text: str) -> str:
-    """A text in which no line begins like a label: what a page says may not look as if another source said it."""
+    """Marks lines that begin like a label, so that a page cannot pass its text off as another source's."""
     return "\n".join(f"> {line}" if _labelled(line) else line for line in text.splitlines())
 
 
-def label(sections: Sequence[FusedSection], first: int = 1) -> str:
-    """Sections one below the other, each with its number and whose it is."""
-    return "\n\n".join(f"[{number}] {one.source}\n{quote(one.text)}" for number, one in enumerate(sections, first))
+def label(sections: Sequence[FusedSection]) -> str:
+    """The sections one below the other, each under its number and source."""
+    return "\n\n".join(f"[{number}] {one.source}\n{quote(one.text)}" for number, one in enumerate(sections, 1))

@@ -1,8 +1,8 @@
-"""The smart home: Home Assistant. States come from its REST interface; areas and aliases, which are not in there, from
-the registry lists of its WebSocket, or where those are not allowed from a template.
+"""The smart home: Home Assistant. States come from its REST API; areas and aliases, which that does not have, from the
+registry lists of its WebSocket API, or if those are not allowed from a template.
 
-Turnout reads. A request to act is answered with what is the case, and with a note that nothing was switched: there is
-no call in here that could.
+Turnout only reads. A request to act is answered with the current states and a note that nothing was switched: no call
+in here could.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from turnout.models.secret import Secret
 
 from .fetch import BODY_BYTES, Site, health_of
 from .home import UNASKED, Home, Thing, binary_state, look, names_of
-from .source import Empty, Failure, Health, Result, SourceAnswer, SourceQuestion
+from .source import Empty, Failure, Health, Result, Source, SourceAnswer, SourceQuestion
 from .telling import summarise, tell
 
 READS_ONLY = "Turnout reads the home, it does not switch anything."
-# How long areas and aliases are taken to stay as they are; states are read for every question.
+# Seconds that areas and aliases are cached; states are read for every question.
 REGISTRY_S = 300.0
-# How many things one answer tells of, and how many it has facts of.
+# Things listed in one answer, and things it has facts of.
 TOLD, FACTS = 20, 5000
-# Entities whose aliases are asked for at once; a home has hundreds.
+# Entities whose aliases are requested at once; a home has hundreds.
 ALIASED = 5000
-# For a user who may not read the registries: each area with the entities in it.
+# For a user who may not read the registries: each area with its entities.
 TEMPLATE = (
     "[{% for a in areas() %}{{ {'area_id': a, 'name': area_name(a), 'entities': area_entities(a)} | to_json }}"
     "{{ '' if loop.last else ',' }}{% endfor %}]"
@@ -38,7 +38,7 @@ TEMPLATE = (
 
 
 class _Attributes(Struct, frozen=True):
-    """Those that are told of; the others, of which there may be megabytes, are passed over. Each may be anything."""
+    """Those that are shown; others, of which there may be megabytes, are skipped. Each may be anything."""
 
     friendly_name: Any = None
     device_class: Any = None
@@ -46,16 +46,12 @@ class _Attributes(Struct, frozen=True):
     current_temperature: Any = None
     temperature: Any = None
     temperature_unit: Any = None
-    hvac_action: Any = None
     brightness: Any = None
     current_position: Any = None
     media_title: Any = None
-    volume_level: Any = None
     humidity: Any = None
-    battery_level: Any = None
     wind_speed: Any = None
     wind_speed_unit: Any = None
-    percentage: Any = None
 
 
 class _State(Struct, frozen=True):
@@ -98,16 +94,16 @@ class _Device(Struct, frozen=True):
 
 
 class Registry(Struct, frozen=True):
-    """What the states do not say."""
+    """Areas and aliases, which the states do not have."""
 
     areas: Mapping[str, tuple[str, ...]] = {}
-    """The names of each."""
+    """The names of each area, by id."""
     area_of: Mapping[str, str] = {}
     aliases: Mapping[str, tuple[str, ...]] = {}
     hidden: frozenset[str] = frozenset()
 
 
-class HomeAssistant:
+class HomeAssistant(Source):
     def __init__(self, site: Site, token: Secret | None, description: str = "") -> None:
         self.name = site.name
         self.description = description or "the user's smart home: lights, doors, sensors, energy"
@@ -122,15 +118,14 @@ class HomeAssistant:
         home = await self._look()
         if isinstance(home, Failure):
             return home
-        # A large home has thousands of names: not on the event loop.
+        # In a thread: a large home has thousands of names.
         asked = await self._site.capacity.read(look, question.text, home)
         if not asked.things:
-            told = summarise(question.text, home)
-            return (
-                SourceAnswer("\n".join(told[0]), facts=tuple(thing.fact for thing in told[1]))
-                if told
-                else Empty("the home")
-            )
+            summary = summarise(question.text, home)
+            if summary is None:
+                return Empty()
+            lines, things = summary
+            return SourceAnswer("\n".join(lines), facts=tuple(thing.fact for thing in things))
         facts = () if asked.unknown else tuple(thing.fact for thing in asked.things[:FACTS])
         text = "\n".join(tell(question.text, asked, TOLD))
         return SourceAnswer(text, facts=facts, note=READS_ONLY if asked.acts else "")
@@ -138,19 +133,14 @@ class HomeAssistant:
     async def check(self) -> Health:
         async def look_at_all() -> Home | Failure:
             home = await self._look()
-            # Even a new one has its sun and its zone.
+            # Even a new home has a sun and a zone.
             return home if isinstance(home, Failure) or home.things else self._site.misread("no entity at all")
 
         return await health_of(look_at_all())
 
     def words(self) -> Sequence[str]:
-        """The names and aliases of its things, as of the last time it was asked."""
+        """The names and aliases of its things, as of the last question."""
         return names_of(self._home)
-
-    @property
-    def home(self) -> Home:
-        """As it was when it was last asked."""
-        return self._home
 
     async def _look(self) -> Home | Failure:
         states = await self._site.json("/api/states", list[_State], limit=BODY_BYTES)
@@ -165,7 +155,7 @@ class HomeAssistant:
         return self._home
 
     async def _read_registry(self, entities: Sequence[str]) -> Registry:
-        """Areas and aliases; without them if neither way is open: the states alone answer, too."""
+        """Areas and aliases; none if both ways fail, since the states alone can answer too."""
         try:
             return await self._from_socket(entities)
         except (NetError, msgspec.MsgspecError, RecursionError, LookupError):
@@ -177,35 +167,35 @@ class HomeAssistant:
         request = self._site.request("GET", target)._replace(credential=None, shielded=self._token is not None)
         talk = await self._site.client.converse(request, wait_s)
         try:
-            await talk.hear(wait_s)  # that it wants a token
+            await talk.hear(wait_s)  # auth_required
             token = self._token.reveal() if self._token is not None else ""
             await talk.say(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
-            if msgspec.json.decode(await talk.hear(wait_s), type=_Said).type != "auth_ok":
+            if msgspec.json.decode(await talk.hear(wait_s), type=_Reply).type != "auth_ok":
                 raise LookupError("the token is not accepted")
 
             async def fetch(number: int, kind: str, wanted: Any, **more: object) -> Any:
                 await talk.say(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
-                said = msgspec.json.decode(await talk.hear(wait_s), type=_Said)
-                if said.id != number or not said.success:
+                reply = msgspec.json.decode(await talk.hear(wait_s), type=_Reply)
+                if reply.id != number or not reply.success:
                     raise LookupError(f"{kind} is not allowed")
-                return msgspec.json.decode(said.result, type=wanted)
+                return msgspec.json.decode(reply.result, type=wanted)
 
             areas = await fetch(1, "config/area_registry/list", list[_Area])
             entries = await fetch(2, "config/entity_registry/list", list[_Entry])
             devices = await fetch(3, "config/device_registry/list", list[_Device])
             known = [entry.entity_id for entry in entries][:ALIASED]
             full = await fetch(4, "config/entity_registry/get_entries", dict[str, _Entry | None], entity_ids=known)
-            # Only if areas are on floors: before 2024.4 there were none.
-            storeys = any(area.floor_id for area in areas)
-            floors = await fetch(5, "config/floor_registry/list", list[_Floor]) if storeys else []
+            # Only if areas have floors: versions before 2024.4 do not know them.
+            has_floors = any(area.floor_id for area in areas)
+            floors = await fetch(5, "config/floor_registry/list", list[_Floor]) if has_floors else []
         finally:
             await talk.close()
-        room = {device.id: device.area_id for device in devices}
-        placed = {entry.entity_id: entry.area_id or room.get(entry.device_id or "") for entry in entries}
-        on = {floor.floor_id: (floor.name, *floor.aliases) for floor in floors}
+        area_of_device = {device.id: device.area_id for device in devices}
+        area_of = {entry.entity_id: entry.area_id or area_of_device.get(entry.device_id or "") for entry in entries}
+        floor_names = {floor.floor_id: (floor.name, *floor.aliases) for floor in floors}
         return Registry(
-            {area.area_id: (area.name, *area.aliases, *on.get(area.floor_id or "", ())) for area in areas},
-            {entity: area for entity, area in placed.items() if area},
+            {area.area_id: (area.name, *area.aliases, *floor_names.get(area.floor_id or "", ())) for area in areas},
+            {entity: area for entity, area in area_of.items() if area},
             {name: tuple(filter(None, one.aliases)) for name, one in full.items() if one is not None and one.aliases},
             frozenset(entry.entity_id for entry in entries if entry.hidden_by),
         )
@@ -223,7 +213,7 @@ class HomeAssistant:
         )
 
 
-class _Said(Struct, frozen=True):
+class _Reply(Struct, frozen=True):
     type: str
     id: int = 0
     success: bool = False
@@ -235,8 +225,8 @@ def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
         domain = state.entity_id.partition(".")[0]
         if domain in UNASKED or state.entity_id in registry.hidden:
             continue
-        told = state.attributes
-        name, device_class, unit = told.friendly_name, told.device_class, told.unit_of_measurement
+        attributes = state.attributes
+        name, device_class, unit = attributes.friendly_name, attributes.device_class, attributes.unit_of_measurement
         kind = device_class if isinstance(device_class, str) else ""
         shown = name if isinstance(name, str) and name.strip() else state.entity_id.partition(".")[2].replace("_", " ")
         yield Thing(
@@ -246,5 +236,5 @@ def _things(states: Sequence[_State], registry: Registry) -> Iterator[Thing]:
             registry.areas.get(registry.area_of.get(state.entity_id, ""), ()),
             kind,
             unit if isinstance(unit, str) else "",
-            {key: value for key in _DETAILS if isinstance(value := getattr(told, key), int | float | str)},
+            {key: value for key in _DETAILS if isinstance(value := getattr(attributes, key), int | float | str)},
         )

@@ -1,4 +1,4 @@
-"""Whether each source can be asked, tried now, all at once, none for long."""
+"""Checks whether each source can be asked, all at once and within a time limit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from turnout.core.verdict import to_fault
 
 from .source import Health, Source
 
-# A person waits for this page.
+# A person waits for the result.
 CHECK_S = 5.0
 
 
 async def check_all(names: Iterable[str], sources: Mapping[str, Source]) -> dict[str, Health]:
-    """The health of every source by name; of one that is not configured, that it is not."""
+    """The health of every source, and `not_configured` for the other names."""
     checks = {name: asyncio.ensure_future(source.check()) for name, source in sources.items()}
     try:
         if checks:

@@ -1,12 +1,12 @@
-"""What the log knows of questions to sources: the latest of them, and figures over all.
+"""Questions to sources in the log: what is written of them, the latest ones, and figures over all.
 
-Fallbacks and cache hits are counted for each part, so that nothing inside a split or conditional question is missed.
+Fallbacks and cache hits are counted by part, so that those inside a split or conditional question are not missed.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from turnout.core.decision import Decision
@@ -20,22 +20,22 @@ TOP = 10
 
 
 def note(result: SearchResult | PartResult) -> dict[str, Any]:
-    """What is kept of a result beside its columns: no text, so that it is the same at every redaction level."""
-    told: dict[str, Any] = {"cached": result.cached, "success": result.success}
+    """The fields of a result without a column. They contain no text, and so are the same at every redaction level."""
+    fields: dict[str, Any] = {"cached": result.cached, "success": result.success}
     if isinstance(result, PartResult):
-        told["tried_ms"] = {one.source: one.ms for one in result.tried if not one.cached}
-        told["fell_back"] = {one.source: len(one.instead_of) for one in result.tried if one.instead_of}
-    return told
+        fields["tried_ms"] = {one.source: one.ms for one in result.tried if not one.cached}
+        fields["fell_back"] = {one.source: len(one.instead_of) for one in result.tried if one.instead_of}
+    return fields
 
 
 def why_fallback(part: PartResult) -> str | None:
-    """Why another source answered than was meant, if one was asked."""
-    found = [f"{one.source} instead of {' and '.join(one.instead_of)}" for one in part.tried if one.instead_of]
-    return found[0] if found else None
+    """Which fallback was asked instead of which sources, if any."""
+    fallbacks = (f"{one.source} instead of {' and '.join(one.instead_of)}" for one in part.tried if one.instead_of)
+    return next(fallbacks, None)
 
 
 def part_outcomes(decision: Decision, result: SearchResult) -> list[tuple[Decision, Outcome]]:
-    """How each part of a question ended; nothing for a question that is its only part."""
+    """The outcome of each part of a question; none if it was not split."""
     rows = {part.id: part for part in decision.parts}
     return [(rows[part.decision], part_outcome(part)) for part in result.parts if part.decision in rows]
 
@@ -51,8 +51,8 @@ def part_outcome(part: PartResult) -> Outcome:
 
 
 def wholes(rows: Iterable[Search]) -> Iterator[tuple[Search, list[Search]]]:
-    """Each question with its parts; one that was not split is its own. In the log, newest first, parts follow their
-    question, though others may stand between them."""
+    """Each question with its parts; one that was not split is its own part. In the log, newest first, parts follow
+    their question, perhaps with other rows between them."""
     waiting: dict[str, tuple[Search, list[Search]]] = {}
     for row in rows:
         if row.parent_id is None and not row.extra.get("parts"):
@@ -131,6 +131,5 @@ def _percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-def _mean(found: Iterable[float]) -> float | None:
-    values = list(found)
+def _mean(values: Collection[float]) -> float | None:
     return round(sum(values) / len(values), 3) if values else None

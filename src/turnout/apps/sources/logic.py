@@ -1,21 +1,20 @@
-"""Three values: true, false, and not known. What is not known spoils a conclusion only where it could change it."""
+"""Three-valued logic: true, false, and None for unknown. An unknown value matters only where it could change the
+result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
-Judged = bool | None
-
-
-def any_of(values: Iterable[Judged]) -> Judged:
-    told = list(values)
-    return True if True in told else None if None in told or not told else False
+Truth = bool | None
 
 
-def all_of(values: Iterable[Judged]) -> Judged:
-    told = list(values)
-    return False if False in told else None if None in told or not told else True
+def any_of(values: Collection[Truth]) -> Truth:
+    return True if True in values else None if None in values or not values else False
 
 
-def negate(value: Judged) -> Judged:
+def all_of(values: Collection[Truth]) -> Truth:
+    return False if False in values else None if None in values or not values else True
+
+
+def negate(value: Truth) -> Truth:
     return None if value is None else not value

@@ -1,7 +1,7 @@
-"""The user's news: FreshRSS by its Google-Reader API, or plain RSS and Atom feeds.
+"""The user's news: FreshRSS through its Google Reader API, or plain RSS and Atom feeds.
 
-What is asked about is searched for in titles and summaries; a question about the news as such gets the newest. A feed
-that cannot be read is named beside what the others had.
+Terms of the question are searched in titles and summaries; a question about the news in general gets the newest. The
+answer also names a feed that cannot be read.
 """
 
 from __future__ import annotations
@@ -16,41 +16,29 @@ from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from turnout.models.secret import Secret
 from turnout.text.page import plain
 
 from .fetch import Site, health_of, parsed
-from .source import Cause, Empty, Failure, Health, Passage, Result, SourceAnswer, SourceQuestion
+from .source import Cause, Empty, Failure, Health, Passage, Result, Source, SourceAnswer, SourceQuestion
 from .terms import fit, language_of, search_terms, words_of
 
-# How many articles are looked through, and how many are shown.
+# Articles that are searched, and articles that are shown.
 LOOKED_THROUGH, SHOWN = 200, 8
 SUMMARY_CHARACTERS = 300
-# Of one feed, which its library reads at half a megabyte a second; most have some 100 kB, with whole articles 1 MB.
+# Of one feed, which its library parses at half a megabyte a second; most have some 100 kB, with whole articles 1 MB.
 FEED_BYTES = 2 * 1024 * 1024
-# Where FreshRSS has its API below its own address.
+# The path of the API of FreshRSS.
 API = "/api/greader.php"
-# Words that ask for news, and say nothing about which.
+# Words that ask for news in general.
 ASKING = frozenset(
     (
-        *("check", "get", "catch", "pull"),
-        *("news", "headline", "headlines", "feed", "feeds", "rss", "article", "articles", "story", "stories", "unread"),
-        *(
-            "latest",
-            "recent",
-            "new",
-            "newest",
-            "today",
-            "day",
-            "week",
-            "morning",
-            "top",
-            "breaking",
-            "update",
-            "updates",
-        ),
-        *("happening", "happened", "world", "read", "anything", "something", "noticias", "nachrichten"),
+        *("check", "get", "catch", "pull", "news", "headline", "headlines", "feed", "feeds", "rss", "article"),
+        *("articles", "story", "stories", "unread", "latest", "recent", "new", "newest", "today", "day", "week"),
+        *("morning", "top", "breaking", "update", "updates", "happening", "happened", "world", "read", "anything"),
+        *("something", "noticias", "nachrichten"),
     )
 )
 
@@ -84,7 +72,7 @@ class _Stream(Struct, frozen=True):
 
 
 class FreshRss:
-    """FreshRSS. Its API has a password of its own, with which one logs in for a token."""
+    """FreshRSS. Logging in with the API password gives a token for the requests."""
 
     def __init__(self, site: Site, user: str, password: Secret) -> None:
         self._site = site
@@ -94,7 +82,7 @@ class FreshRss:
     async def articles(self) -> list[Passage] | Failure:
         got = await self._read()
         if isinstance(got, Failure) and got.why is Cause.DENIED:
-            self._auth = ""  # a token may have been revoked; once more with a fresh one
+            self._auth = ""  # the token may have been revoked: try once more with a new one
             got = await self._read()
         if isinstance(got, Failure):
             return got
@@ -110,9 +98,10 @@ class FreshRss:
             if isinstance(got, Failure):
                 return got
             lines = dict(line.split("=", 1) for line in got.decode("utf-8", "replace").splitlines() if "=" in line)
-            if not lines.get("Auth", "").isprintable() or not lines.get("Auth"):
+            auth = lines.get("Auth", "")
+            if not auth or not auth.isprintable():
                 return self._site.misread("no token")
-            self._auth = lines["Auth"]
+            self._auth = auth
         path = f"{API}/reader/api/0/stream/contents/user/-/state/com.google/reading-list"
         headers = {"authorization": f"GoogleLogin auth={self._auth}"}
         return await self._site.send("GET", path, {"n": LOOKED_THROUGH, "output": "json"}, headers=headers)
@@ -133,7 +122,7 @@ def _moment(seconds: float) -> datetime | None:
 
 
 class PlainFeed:
-    """One address of RSS or Atom."""
+    """The URL of an RSS or Atom feed."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -147,12 +136,12 @@ class PlainFeed:
 
 
 def read_feed(body: bytes) -> list[Passage] | None:
-    """The articles of a feed; None if it is none, or breaks off. Raises whatever its library does."""
+    """The articles of a feed; None if it is not a feed, or incomplete. Raises whatever the library raises."""
     import feedparser
 
-    # A file object: bytes that look like an address or a file's name would be opened.
+    # As a file object: bytes that look like a URL or a file name would be opened.
     feed: Any = feedparser.parse(BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
-    # Its library reads the most broken of feeds, and does not mind one that lacks its end.
+    # The library accepts broken feeds, also one whose end is missing.
     if not feed.get("version") or not _end(body.rstrip()[-64:]):
         return None
     return [
@@ -167,7 +156,7 @@ def read_feed(body: bytes) -> list[Passage] | None:
     ]
 
 
-class News:
+class News(Source):
     def __init__(self, name: str, feeds: Sequence[FreshRss | PlainFeed], description: str = "") -> None:
         self.name = name
         self.description = description or "the user's news feeds"
@@ -179,9 +168,9 @@ class News:
         if failed and len(failed) == len(read):
             return failed[0]
         articles = [one for articles in read if not isinstance(articles, Failure) for one in articles]
-        chosen, terms = choose(articles, question)
+        chosen = choose(articles, question)
         if not chosen:
-            return Empty(" ".join(terms))
+            return Empty()
         note = f"{len(failed)} of {len(read)} feeds could not be read: {failed[0].said}" if failed else ""
         return SourceAnswer("\n".join(map(_line, chosen)), tuple(chosen), note=note)
 
@@ -192,25 +181,19 @@ class News:
 
         return await health_of(first_failure())
 
-    def words(self) -> Sequence[str]:
-        return ()
 
-
-def choose(articles: Sequence[Passage], question: SourceQuestion) -> tuple[list[Passage], tuple[str, ...]]:
-    """The articles about what is asked, the best first; about nothing in particular, the newest. And what was looked
-    for."""
+def choose(articles: Sequence[Passage], question: SourceQuestion) -> list[Passage]:
+    """The articles that fit the question, best first; for a question about news in general, the newest."""
     since = question.since
     fresh = [one for one in articles if since is None or one.at is None or one.at > since]
     fresh.sort(key=lambda one: -(one.at.timestamp() if one.at else 0.0))
-    # "I" and "me" of a request go with the stop words; what asks for news as such goes here.
     lang = language_of(words_of(question.text), question.lang)
-    terms = tuple(term for term in search_terms(question.text, lang) if term not in ASKING)
+    terms = [term for term in search_terms(question.text, lang) if term not in ASKING]
     if not terms:
-        return fresh[:SHOWN], ()
+        return fresh[:SHOWN]
     fits = fit(terms, [f"{one.title} {one.title} {one.text}" for one in fresh], lang)
-    found = [(score, one) for score, one in zip(fits, fresh, strict=True) if score > 0]
-    found.sort(key=lambda one: -one[0])
-    return [Passage(one.text, one.title, one.url, one.at, score) for score, one in found[:SHOWN]], terms
+    fitting = [replace(one, score=score) for score, one in zip(fits, fresh, strict=True) if score > 0]
+    return sorted(fitting, key=lambda one: -one.score)[:SHOWN]
 
 
 def _line(article: Passage) -> str:

@@ -1,7 +1,7 @@
-"""The plan of a question, a value that is shown before it runs: its parts in order, and whom each of them goes to.
+"""The plan of a question, which can be shown before it runs: its parts in order, each with its sources.
 
-It is made of the decision and of what is configured, of nothing else, and nothing that a source says changes it: which
-sources are asked, and which one stands in for another, is settled before the first of them is.
+It depends only on the decision and on the configured sources, and answers do not change it: sources and fallbacks are
+settled before the first source is asked.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from msgspec.structs import replace
 
 from turnout.core.decision import Decision
 
-# The specification's: a fusion has up to four sources.
+# The specification's limit on the sources of a fusion.
 MOST_SOURCES = 4
-# Who is asked where one of these has nothing, or fails: the specification's flow.
+# The specification's fallback, if one of these sources has nothing or fails.
 FALLBACK = "web"
 FALLS_BACK = ("kiwix", "news")
-# Asked where nothing matched and no model could be asked: the first of them that is configured.
+# If nothing matched and no model could be asked, the first of these that is configured.
 FILES = "files"
 DEFAULTS = ("kiwix", FILES, "web")
-# Whose answers a condition can be judged by: states, counts and probabilities, or a check that is yes or no.
+# Sources whose answers a condition can be judged by: states, counts and probabilities, or a check with yes or no.
 JUDGING = frozenset(("ha", "uptime", "forecast", "changes", "news"))
 
 
 class PlannedSource(Struct, frozen=True, omit_defaults=True):
     name: str
     fallback: str = ""
-    """Asked if this one has nothing or fails; empty: none is."""
+    """The source asked if this one has nothing or fails; empty if none is."""
     configured: bool = True
 
 
@@ -37,10 +37,10 @@ class PlannedPart(Struct, frozen=True, omit_defaults=True):
     role: str
     """`whole`, `part`, `condition` or `remainder`."""
     text: str
-    """What the sources are asked."""
+    """The question to the sources."""
     sources: tuple[PlannedSource, ...]
     then: str = ""
-    """What a condition leads to."""
+    """The consequence of a condition."""
     by: str = ""
     """The layer that chose the sources."""
     why: str = ""
@@ -52,56 +52,56 @@ class PlannedPart(Struct, frozen=True, omit_defaults=True):
 
     @property
     def intended(self) -> str:
-        """The source that is meant to answer; of several: fusion."""
+        """The source that is meant to answer; `fusion` if there are several."""
         return self.names[0] if len(self.sources) == 1 else "fusion"
 
 
 class Plan(Struct, frozen=True, omit_defaults=True):
     question: str
-    """As it was asked."""
+    """As the user asked it."""
     parts: tuple[PlannedPart, ...]
     standalone: str = ""
-    """A follow-up as it is understood without what came before; empty where it was understood as it is."""
+    """A follow-up reworded to be understood alone; empty if it did not need that."""
     decision: str = ""
 
     def unlogged(self) -> Plan:
-        """The plan of a question that is not asked: its decisions are in no log, and have no names there."""
+        """The plan without decision ids, for a question that is not asked and so is not in the log."""
         return replace(self, decision="", parts=tuple(replace(part, decision="") for part in self.parts))
 
 
 def make_plan(
     decision: Decision, question: str, configured: Container[str], by_kind: Mapping[str, str] | None = None
 ) -> Plan:
-    """The plan of a question that was decided, perhaps in other words. `by_kind` names the source that answers a route
-    which none is named after: `notes`, where there are no `files`."""
+    """The plan of a decided question, perhaps reworded. `by_kind` has the source for each route that no source is named
+    after: `notes` for `files`."""
     asked = decision.query.text
-    parts = tuple(_plan_part(part, configured, asked, by_kind or {}) for part in decision.parts or (decision,))
+    sources = _Configured(configured, by_kind or {})
+    parts = tuple(_plan_part(part, sources, asked) for part in decision.parts or (decision,))
     if len(parts) == 1 and parts[0].role == "part":
-        parts = (_whole(parts[0], asked),)
+        parts = (replace(parts[0], role="whole", text=asked, then=""),)
     return Plan(question, parts, asked if asked != question else "", decision.id)
 
 
-def _plan_part(decision: Decision, configured: Container[str], whole: str, by_kind: Mapping[str, str]) -> PlannedPart:
-    there = _There(configured, by_kind)
+def _plan_part(decision: Decision, sources: _Configured, whole: str) -> PlannedPart:
     routes = tuple(decision.policy.sources or decision.routes)[:MOST_SOURCES]
     if decision.outcome[0] == "D":
-        pass  # whoever names a source gets that one
-    elif decision.by == "fallback" and routes[0] not in there:
-        routes = next(((route,) for route in DEFAULTS if route in there), routes)
-    elif "kiwix" in routes and "kiwix" not in there and FILES in there:
+        pass  # the caller named the source
+    elif decision.by == "fallback" and routes[0] not in sources:
+        routes = next(((route,) for route in DEFAULTS if route in sources), routes)
+    elif "kiwix" in routes and "kiwix" not in sources and FILES in sources:
         routes = tuple(dict.fromkeys(FILES if route == "kiwix" else route for route in routes))
-    planned = tuple(_plan_source(route, routes, there, decision) for route in routes)
+    planned = tuple(_plan_source(route, routes, sources, decision) for route in routes)
     role, text, then = decision.role or "whole", decision.query.text, decision.then
     if role == "condition" and JUDGING.isdisjoint(routes):
-        # Nobody could say whether it is the case: then it is one question, as "if Napoleon had won, who …" is.
+        # No source can tell whether it is the case, so it is one question, like "if Napoleon had won, who …".
         text = whole if whole.rstrip().endswith(then.rstrip()) else f"if {text}, {then}"
         role, then = "part", ""
     why = decision.reasons[0].text if decision.reasons else ""
     return PlannedPart(role, text, planned, then, decision.by, why, decision.id)
 
 
-class _There(NamedTuple):
-    """Which source answers a route here, if one does."""
+class _Configured(NamedTuple):
+    """The configured sources, by the routes they answer."""
 
     configured: Container[str]
     by_kind: Mapping[str, str]
@@ -113,19 +113,15 @@ class _There(NamedTuple):
         return isinstance(route, str) and self.name(route) in self.configured
 
 
-def _plan_source(route: str, routes: tuple[str, ...], there: _There, decision: Decision) -> PlannedSource:
-    """Files that stand in for the encyclopedia fall back as it does. Who is asked anyway is nobody's fallback."""
-    stands_in = route == FILES and FILES not in decision.routes and "kiwix" in decision.routes
-    instead = ""
-    if (route in FALLS_BACK or stands_in) and FALLBACK not in routes:
-        # Without a web search one's own papers may have it.
-        papers = FALLBACK not in there and FILES in there and FILES not in routes
-        instead = there.name(FILES if papers else FALLBACK)
-    elif routes == (route,) and route not in there and FILES in there and decision.outcome[0] != "D":
-        # What the absent source would say may stand in one's own papers: the code of the boiler's filter.
-        instead = there.name(FILES)
-    return PlannedSource(there.name(route), instead, route in there)
-
-
-def _whole(part: PlannedPart, asked: str) -> PlannedPart:
-    return PlannedPart("whole", asked, part.sources, "", part.by, part.why, part.decision)
+def _plan_source(route: str, routes: tuple[str, ...], sources: _Configured, decision: Decision) -> PlannedSource:
+    """Files that replace the encyclopedia have its fallback. A source that is asked anyway is not a fallback."""
+    replaces_kiwix = route == FILES and FILES not in decision.routes and "kiwix" in decision.routes
+    fallback = ""
+    if (route in FALLS_BACK or replaces_kiwix) and FALLBACK not in routes:
+        # Without a web search, the user's files may have the answer.
+        in_files = FALLBACK not in sources and FILES in sources and FILES not in routes
+        fallback = sources.name(FILES if in_files else FALLBACK)
+    elif routes == (route,) and route not in sources and FILES in sources and decision.outcome[0] != "D":
+        # The user's files may have what the missing source would say: the code of the boiler's filter.
+        fallback = sources.name(FILES)
+    return PlannedSource(sources.name(route), fallback, route in sources)

@@ -1,10 +1,10 @@
-"""Which of a user's own sources answers a question: by what is said of each, and by which were right before.
+"""Ranks the user's sources for a question: by their descriptions, and by feedback on past questions.
 
-A source's score is the mean of how well it did with past questions, each counted as much as it is like this one; one
-that has no past is as good as its description fits. So the first labels change something, and nothing is trained.
+The score of a source is the mean of its results on past questions, weighted by their similarity to this one; without
+past questions, it is the similarity of its description. So feedback takes effect at once, and nothing is trained.
 
-Two layers use it. What people said of a question that is nearly this one comes before all else. Descriptions come last,
-where no other layer knew, and name only sources that the profile does not: those it names, it knows better.
+Two layers use it. Feedback on nearly the same question comes before all other layers. Descriptions come last, if no
+other layer decided, and choose only sources that the profile does not name: it knows its own better.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from turnout.store.records import JudgedQuestion
 
 from .alike import Likeness, compare_with
 
-# Past questions that are compared with, the newest: a thousand are a millisecond by meaning, and a few by words.
+# Past questions that are compared, the newest ones: a thousand take a millisecond by meaning, and a few by words.
 MOST_PAST = 1_000
-# From here on a past question is this one in other words: MiniLM's paraphrases lie above it, mere topics below.
+# Similarity from which on a past question is a paraphrase: MiniLM's are above it, and questions on one topic below.
 SAME = 0.8
-# A source that was right less than every other time is not preferred.
+# A source that was right less than half the time is not preferred.
 LEAST_SCORE = 0.5
-# Feedback counts after so many seconds at the latest.
+# Seconds after which feedback counts at the latest.
 FRESH_S = 30.0
-# Of a past question in a reason.
+# Characters quoted in a reason.
 QUOTED = 60
 
 
 class PastChoice(Struct, frozen=True):
-    """A question, and how well sources answered it."""
+    """A past question, and how well sources answered it."""
 
     text: str
     good: Mapping[str, float]
-    """From 0 to 1; a source that is not here was not judged."""
+    """From 0 to 1, by source; sources that were not judged are missing."""
 
 
 class ScoredSource(NamedTuple):
@@ -51,7 +51,7 @@ class ScoredSource(NamedTuple):
 
 
 class SourceRanking:
-    """Sources by how likely they are to have an answer."""
+    """Ranks sources by how likely they are to have the answer."""
 
     def __init__(
         self, described: Mapping[str, str], past: Sequence[PastChoice] = (), embedder: Embeds | None = None
@@ -59,51 +59,53 @@ class SourceRanking:
         self.past = past
         self._names = tuple(described)
         self.likeness: Likeness = compare_with([*described.values(), *(one.text for one in past)], embedder)
-        self._mean = {name: _mean(one.good[name] for one in past if name in one.good) for name in self._names}
+        judged = {name: [one.good[name] for one in past if name in one.good] for name in self._names}
+        self._mean = {name: sum(good) / len(good) for name, good in judged.items() if good}
 
     def compare(self, question: str) -> tuple[Mapping[str, float], Sequence[float]]:
-        """How much it is like each description, and like each past question."""
-        found = self.likeness.to(question)
-        return dict(zip(self._names, found, strict=False)), found[len(self._names) :]
+        """Its similarity to each description, and to each past question."""
+        similar = self.likeness.to(question)
+        return dict(zip(self._names, similar, strict=False)), similar[len(self._names) :]
 
     def rank(self, question: str) -> list[ScoredSource]:
-        """All sources, the best first."""
+        """All sources, best first."""
         fits, alike = self.compare(question)
         weights = [one**self.likeness.power for one in alike]
         return sorted((self._score(name, fits, weights) for name in self._names), key=lambda one: -one.score)
 
     def _score(self, name: str, fits: Mapping[str, float], weights: Sequence[float]) -> ScoredSource:
-        mean = self._mean[name]
-        if mean is None:
+        if name not in self._mean:
             return ScoredSource(name, fits[name])
         judged = [(weight, one.good[name]) for weight, one in zip(weights, self.past, strict=True) if name in one.good]
         prior = self.likeness.prior
-        total = prior * mean + sum(weight * good for weight, good in judged)
+        total = prior * self._mean[name] + sum(weight * good for weight, good in judged)
         return ScoredSource(name, total / (prior + sum(weight for weight, _ in judged)))
 
 
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None
-
-
 def past_choices(rows: Iterable[JudgedQuestion], names: Sequence[str]) -> list[PastChoice]:
-    """What people said, of sources: those that should have been asked were right, and the others were not. Where all
-    that was said is that it was wrong, nothing is known of the others."""
-    found = []
+    """Feedback as values for sources: those named as right have 1, and the others 0. If the feedback only says that the
+    choice was wrong, other sources are not judged."""
+    choices = []
     for row in rows:
         right = set(row.right.split(JOIN)) if row.right is not None else set()
         judged = names if right else [name for name in names if name in row.route.split(JOIN)]
-        found.append(PastChoice(row.text, {name: float(name in right) for name in judged}))
-    return found
+        choices.append(PastChoice(row.text, {name: float(name in right) for name in judged}))
+    return choices
+
+
+def _verdict(ranked: Sequence[ScoredSource], reason: Reason) -> Verdict:
+    """The first source, with the scores of all."""
+    first, *others = ranked
+    margin = first.score - (others[0].score if others else 0.0)
+    return Verdict((first.name,), first.score, margin, {one.name: one.score for one in ranked}, (reason,))
 
 
 ReadPast = Callable[[str], Sequence[JudgedQuestion]]
-"""What people said of a tenant's questions, the newest first; it may take its time."""
+"""Reads the feedback on a tenant's questions, newest first; may block."""
 
 
 class PastChoices(Layer):
-    """What people said of nearly the same question."""
+    """Feedback on nearly the same question."""
 
     def __init__(self, described: Mapping[str, str], read: ReadPast, embedder: Embeds | None) -> None:
         self._described = described
@@ -128,18 +130,16 @@ class PastChoices(Layer):
         nearest = max(range(len(alike)), key=alike.__getitem__)
         if alike[nearest] < SAME:
             return None
-        first, *others = ranking.rank(reading.words)
+        ranked = ranking.rank(reading.words)
+        first = ranked[0]
         if first.score < LEAST_SCORE:
             return None
-        said = ranking.past[nearest].text[:QUOTED]
-        reasons = (Reason(f"past.{first.name}", f"{first.name} was right for {said!r}"),)
-        margin = first.score - (others[0].score if others else 0.0)
-        scores = {one.name: one.score for one in (first, *others)}
-        return Verdict((first.name,), first.score, margin, scores, reasons)
+        quoted = ranking.past[nearest].text[:QUOTED]
+        return _verdict(ranked, Reason(f"past.{first.name}", f"{first.name} was right for {quoted!r}"))
 
 
-class Described(Layer):
-    """The source whose description fits best, if it is one of those that only the settings name."""
+class DescriptionMatch(Layer):
+    """The source whose description fits best, if only the settings name it."""
 
     def __init__(self, described: Mapping[str, str], own: Sequence[str], embedder: Embeds | None) -> None:
         self._own = own
@@ -150,10 +150,9 @@ class Described(Layer):
     def __call__(self, reading: Reading) -> Verdict | None:
         if self._ranking is None:
             self._ranking = SourceRanking(self._described, (), self._embedder)
-        (first, *others), least = self._ranking.rank(reading.words), self._ranking.likeness.telling
-        if first.score < least or first.name not in self._own:
+        ranked = self._ranking.rank(reading.words)
+        first = ranked[0]
+        if first.score < self._ranking.likeness.telling or first.name not in self._own:
             return None
-        said = f"what is said of {first.name} fits best: {self._described[first.name][:QUOTED]!r}"
-        margin = first.score - (others[0].score if others else 0.0)
-        scores = {one.name: one.score for one in (first, *others)}
-        return Verdict((first.name,), first.score, margin, scores, (Reason(f"described.{first.name}", said),))
+        why = f"what is said of {first.name} fits best: {self._described[first.name][:QUOTED]!r}"
+        return _verdict(ranked, Reason(f"described.{first.name}", why))

@@ -1,7 +1,7 @@
-"""What became of a question, as values: which sources were meant, which were tried and how each ended, which answered.
+"""The result of a question: the sources that were meant, those that were tried and how each ended, those that answered.
 
-Every statement of an answer about its sources (`source_used`, `fallback_occurred`, `cached`, `success`) is derived
-here, from what was tried and from nothing else, so that none of them can say what did not happen.
+Every claim of an answer about its sources (`source_used`, `fallback_occurred`, `cached`, `success`) is derived here
+from the attempts alone, so that none can be untrue.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from .fusion import FusedSection
 from .plan import Plan, PlannedPart
 
 
-class Tried(Struct, frozen=True, omit_defaults=True):
-    """How asking one source ended."""
+class SourceAttempt(Struct, frozen=True, omit_defaults=True):
+    """A request to one source, and how it ended."""
 
     source: str
     ended: str
-    """`answered`, `empty`, `slow`, or why it failed."""
+    """`answered`, `empty`, `slow`, or the cause of the failure."""
     ms: float
     cached: bool = False
     said: str = ""
-    """What it said instead of an answer, or that people must know beside it."""
+    """The message of a failure, or the note of an answer."""
     instead_of: tuple[str, ...] = ()
-    """It was asked in the place of these."""
+    """The sources that it was a fallback for."""
 
 
 class PartResult(Struct, frozen=True):
-    """What became of a part; `tried` is the whole truth."""
+    """The result of a part; all else is derived from `tried`."""
 
     text: str
     role: str
     intended_source: str
     source_used: str
-    """Whose words the answer has; where there is none, who was asked last."""
+    """The source of the answer, or `fusion`; without an answer, the source that was asked last."""
     result: str
     success: bool
     cached: bool
     fallback_occurred: bool
     latency_ms: float
     decision: str
-    tried: tuple[Tried, ...]
+    tried: tuple[SourceAttempt, ...]
     sources: tuple[str, ...]
-    """Whose words the answer has, by name."""
+    """The sources of the answer."""
     condition_met: bool | None = None
-    """Of a condition: whether it is the case; None if that cannot be judged, and of any other part."""
+    """Whether a condition is the case; None if that cannot be judged, and for any other part."""
 
 
 class PartEnded(Event, frozen=True, tag="part_ended"):
-    """A part has run."""
+    """A part has ended."""
 
     part: int
     """Its place, from 0."""
@@ -60,7 +60,7 @@ class PartEnded(Event, frozen=True, tag="part_ended"):
 
 
 class SearchResult(Event, frozen=True, tag="done"):
-    """The answer to a question: what `POST /search` returns, and the last event of a stream."""
+    """The result of a question: the body of `POST /search`, and the last event of a stream."""
 
     query: str
     source_used: str
@@ -72,27 +72,27 @@ class SearchResult(Event, frozen=True, tag="done"):
     parts: tuple[PartResult, ...]
     decision: str
     standalone: str = ""
-    """A follow-up as it was understood; empty where it was understood as it is."""
+    """A follow-up reworded to be understood alone; empty if it did not need that."""
     citations: tuple[Citation, ...] = ()
-    """What the numbers of a written answer stand for."""
+    """The citations of a written answer."""
 
 
 def part_result(
     part: PlannedPart,
-    tried: Sequence[Tried],
+    tried: Sequence[SourceAttempt],
     sections: Sequence[FusedSection],
     text: str,
     latency_ms: float,
     condition_met: bool | None = None,
 ) -> PartResult:
-    """A part's result; `sections` are what the answer consists of."""
+    """The result of a part whose answer consists of `sections`."""
     used = tuple(section.source for section in sections)
-    fell_back = [one for one in tried if one.instead_of]
+    fallbacks = [one for one in tried if one.instead_of]
     if used:
         named = used[0] if len(used) == 1 else "fusion"
     else:
-        # Nobody answered: of one source and who was asked in its place, the latter was asked last.
-        named = fell_back[0].source if fell_back and len(part.sources) == 1 else part.intended
+        # A single source and its fallback: the fallback was asked last.
+        named = fallbacks[0].source if fallbacks and len(part.sources) == 1 else part.intended
     cached = {one.source: one.cached for one in tried}
     return PartResult(
         text=part.text,
@@ -102,7 +102,7 @@ def part_result(
         result=text,
         success=bool(used),
         cached=bool(used) and all(cached[name] for name in used),
-        fallback_occurred=bool(fell_back),
+        fallback_occurred=bool(fallbacks),
         latency_ms=round(latency_ms, 3),
         decision=part.decision,
         tried=tuple(tried),
@@ -114,7 +114,7 @@ def part_result(
 def search_result(
     plan: Plan, parts: Sequence[PartResult], text: str, citations: Sequence[Citation] = ()
 ) -> SearchResult:
-    """The whole, of its parts."""
+    """The result of a question from those of its parts."""
     failed = [part for part in parts if not part.success]
     return SearchResult(
         query=plan.question,

@@ -1,4 +1,4 @@
-"""What of the application others can reach: its rows of the route table, and its tools."""
+"""The application's HTTP routes and MCP tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .result import SearchResult
 if TYPE_CHECKING:
     from .app import SourcesApp
 
-# Questions of the log that are shown at most, and without being told otherwise.
+# Questions shown of the log: at most, and by default.
 LOG_MOST, LOG_USUAL = 1000, 100
 
 Name = Annotated[str, Meta(max_length=200)]
@@ -50,10 +50,10 @@ class SearchBody(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """`auto`, a source by name, or `fusion`."""
     fusion_sources: Annotated[tuple[Name, ...], Meta(max_length=MOST_SOURCES)] = ()
     turns: Annotated[tuple[SearchTurn, ...], Meta(max_length=MESSAGES)] = ()
-    """What was said before, oldest first."""
+    """The conversation so far, oldest turn first."""
     session: Name | None = None
     stream: bool = False
-    """Events as they happen, the last of them the answer."""
+    """Send events as they happen; the last one is the result."""
 
 
 class QuestionBody(Struct, forbid_unknown_fields=True):
@@ -72,8 +72,6 @@ _body = msgspec.json.Decoder(SearchBody)
 
 
 class SourceRoutes:
-    """Shows one application."""
-
     def __init__(self, app: SourcesApp) -> None:
         self.app = app
         self.routes = (
@@ -99,7 +97,7 @@ class SourceRoutes:
         return (await self.find(SearchBody(body.question), caller)).result
 
     async def find(self, body: SearchBody, caller: Caller) -> SearchResult:
-        """The answer with all that is known of it."""
+        """The answer with all details."""
         query, decision = await self._decided(body, caller)
         return await _last(self.app.act(decision, query, caller))
 
@@ -117,7 +115,7 @@ class SourceRoutes:
         """Who would be asked what, without asking them."""
         _, query, decision = await self._asked(call)
         runtime, caller = call.runtime, call.caller
-        # Nothing follows that has an account: what a model was paid for choosing is booked here.
+        # No account follows, so that the cost of a model's choice is booked here.
         if spent := spent_usd(decision, runtime.models.slots):
             caller.budget.settle(0.0, spent)
             if runtime.store is not None:
@@ -137,49 +135,50 @@ class SourceRoutes:
             turns += (Turn("user", body.query),)
         query = Query("" if turns else body.query, turns, session=body.session, tenant=caller.tenant or None)
         if body.fusion_sources and body.source != "fusion":
-            said = f'fusion_sources are asked with "source": "fusion", not with {body.source[:40]!r}'
-            raise Refused(422, "invalid_request_error", said)
+            problem = f'fusion_sources are asked with "source": "fusion", not with {body.source[:40]!r}'
+            raise Refused(422, "invalid_request_error", problem)
         return query, await self.app.decide(AskRequest(query, body.source, body.fusion_sources), caller)
 
     async def list_sources(self, call: Call) -> Answer:
         """Which sources there are, and which could be configured."""
         router = await self.app.router(call.caller)
-        found = [
+        sources = self.app.sources
+        rows = [
             {
                 "name": name,
-                "configured": name in self.app.sources,
-                "description": self.app.sources[name].description if name in self.app.sources else "",
+                "configured": name in sources,
+                "description": sources[name].description if name in sources else "",
                 "fresh_s": self.app.desk.fresh_s(name),
             }
             for name in router.profile.routes
         ]
-        return answer({"sources": found})
+        return answer({"sources": rows})
 
     async def health(self, call: Call) -> Answer:
         """Whether each source can be asked, tried now."""
         router = await self.app.router(call.caller)
         with self.app.holding() as desk:
-            found = await check_all(router.profile.routes, desk.sources)
-        wrong = any(one.status == "error" for one in found.values())
-        return answer({"status": "degraded" if wrong else "ok", "sources": found})
+            health = await check_all(router.profile.routes, desk.sources)
+        is_degraded = any(one.status == "error" for one in health.values())
+        return answer({"status": "degraded" if is_degraded else "ok", "sources": health})
 
     async def logs(self, call: Call) -> Answer:
         """The latest questions and what became of them; `?limit=` of them."""
         limit = _limit(call.options.get("limit", str(LOG_USUAL)))
-        rows = call.store.records(call.caller.tenant).searches
-        found = await asyncio.to_thread(lambda: [line(*one) for one in islice(wholes(rows(PROFILE)), limit)])
-        return answer({"logs": found})
+        searches = call.store.records(call.caller.tenant).searches
+        rows = await asyncio.to_thread(lambda: [line(*one) for one in islice(wholes(searches(PROFILE)), limit)])
+        return answer({"logs": rows})
 
     async def log_stats(self, call: Call) -> Answer:
         """Figures over all questions: how many, how quick, how often from the cache or from another source."""
-        rows = call.store.records(call.caller.tenant).searches
-        return answer(await asyncio.to_thread(lambda: stats(rows(PROFILE))))
+        searches = call.store.records(call.caller.tenant).searches
+        return answer(await asyncio.to_thread(lambda: stats(searches(PROFILE))))
 
     async def cache(self, call: Call) -> Answer:
         """How much is cached."""
         tenant = call.caller.tenant
-        found = {one.space: {"entries": await one.count(tenant), "most": one.most} for one in self._caches}
-        return answer({"caches": found, "fresh_s": FRESH_S})
+        caches = {one.space: {"entries": await one.count(tenant), "most": one.most} for one in self._caches}
+        return answer({"caches": caches, "fresh_s": FRESH_S})
 
     async def clear_cache(self, call: Call) -> Answer:
         """Forget what is cached."""
@@ -191,13 +190,12 @@ class SourceRoutes:
 
 
 async def _last(events: AsyncGenerator[Event, None]) -> SearchResult:
-    """How it ended."""
     *_, last = [event async for event in events]
-    assert isinstance(last, SearchResult)  # noqa: S101 - acting ends with one
+    assert isinstance(last, SearchResult)  # noqa: S101 - the events always end with one
     return last
 
 
-def _limit(said: str) -> int:
-    if said.isascii() and said.isdigit() and 1 <= int(said) <= LOG_MOST:
-        return int(said)
-    raise Refused(422, "invalid_request_error", f"limit {said[:20]!r}: a number from 1 to {LOG_MOST}")
+def _limit(text: str) -> int:
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= LOG_MOST:
+        return int(text)
+    raise Refused(422, "invalid_request_error", f"limit {text[:20]!r}: a number from 1 to {LOG_MOST}")

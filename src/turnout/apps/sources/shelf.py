@@ -1,7 +1,7 @@
-"""Where the books of an encyclopedia stand: behind kiwix-serve, or as ZIM files on this machine (`zim`).
+"""Access to the books of an encyclopedia: on a kiwix-serve, or as ZIM files on this machine (`zim`).
 
-A shelf finds pages by terms and reads them; what is the best of them is not its matter. Invariant: it raises nothing
-but CancelledError, and what it reads of a page is bounded.
+A shelf searches for terms and reads pages; it does not rank them. Invariant: it raises nothing but CancelledError, and
+reads a bounded part of a page.
 """
 
 from __future__ import annotations
@@ -14,62 +14,60 @@ from turnout.text.page import plain, read_xml
 from .fetch import Capacity, Site, parsed
 from .source import Cause, Failure
 
-# How many results a search has; they are ranked again.
+# Results of a search; they are ranked again.
 RESULTS = 25
-# How many books are searched at once; a shelf has hundreds, and each search costs a server a few milliseconds.
+# Books that are searched at once; a shelf has hundreds, and each search costs a server a few milliseconds.
 BOOKS = 12
 # Of a list of results or books; 25 results have some 30 kB.
 XML_BYTES = 1024 * 1024
-# Of each page that is read; ten of them take three seconds at worst. Of the longest articles it is the first half.
+# Of each page; ten of them take three seconds at worst. It is the first half of the longest articles.
 READ_BYTES = 512 * 1024
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _TOTAL = "{http://a9.com/-/spec/opensearch/1.1/}totalResults"
 
 
-class Found(NamedTuple):
-    """A result of a search."""
-
+class PageHit(NamedTuple):
     title: str
     path: str
     excerpt: str
     place: int
-    """Among the results of its search, from 1."""
+    """Its rank in the search, from 1."""
 
 
-class Searched(NamedTuple):
-    """What a search of one book found."""
+class BookHits(NamedTuple):
+    """The results of searching one book."""
 
-    found: list[Found]
+    hits: list[PageHit]
     total: int
-    """How many pages there are, those beyond `RESULTS` too."""
+    """The number of matching pages, including those beyond `RESULTS`."""
 
 
 class Bookshelf(Protocol):
     name: str
-    """The source's."""
+    """The name of the source."""
     capacity: Capacity
 
     async def books(self) -> tuple[str, ...] | Failure:
-        """The names of the books there are."""
+        """The names of the books."""
         ...
 
-    async def search(self, pattern: str, book: str) -> Searched | Failure:
-        """The pages of a book that fit a query of Xapian's, the best first."""
+    async def search(self, pattern: str, book: str) -> BookHits | Failure:
+        """The pages of a book that match a Xapian query, best first."""
         ...
 
     async def page(self, path: str) -> bytes | Failure:
-        """A page that was found, as HTML: its first `READ_BYTES`."""
+        """The first `READ_BYTES` of a page, as HTML."""
         ...
 
     def address(self, path: str) -> str:
-        """Where a reader finds it."""
+        """The address of a page for people."""
         ...
 
 
 class KiwixServer:
-    """kiwix-serve, of both generations of its URLs. Where a page is, is what the search says ("/book/page" or
-    "/content/book/page"), so that no generation need be told from the other."""
+    """kiwix-serve with either of its URL schemes: the paths of pages come from the search results ("/book/page" or
+    "/content/book/page")."""
 
     def __init__(self, site: Site) -> None:
         self.name = site.name
@@ -77,12 +75,12 @@ class KiwixServer:
         self._site = site
 
     async def books(self) -> tuple[str, ...] | Failure:
-        """An empty name is all of them, for a server that does not tell."""
+        """An empty name means all books, for a server that does not list them."""
         body = await self._site.get("/catalog/v2/entries", {"count": BOOKS}, limit=XML_BYTES)
         if isinstance(body, Failure) and body.why is not Cause.ERROR:
             return body
         if isinstance(body, Failure):
-            # Before 3.2 there was no such page; whether there is a server at all is told by its first.
+            # Versions before 3.2 have no catalogue; the home page shows whether it is a kiwix-serve.
             first = await self._site.get("/")
             if isinstance(first, Failure):
                 return first
@@ -101,7 +99,7 @@ class KiwixServer:
         ]
         return tuple(link.rstrip("/").rpartition("/")[2] for link in links if link) or ("",)
 
-    async def search(self, pattern: str, book: str) -> Searched | Failure:
+    async def search(self, pattern: str, book: str) -> BookHits | Failure:
         params: dict[str, str | int] = {"pattern": pattern, "format": "xml", "pageLength": RESULTS}
         params |= {"content": book} if book else {}
         body = await self._site.get("/search", params, limit=XML_BYTES)
@@ -115,16 +113,16 @@ class KiwixServer:
         return f"{self._site.origin}{path}"
 
 
-def _results(body: bytes) -> Searched:
-    found: list[Found] = []
-    listed = read_xml(body)
-    for item in listed.iter("item"):
+def _results(body: bytes) -> BookHits:
+    hits: list[PageHit] = []
+    tree = read_xml(body)
+    for item in tree.iter("item"):
         link = item.findtext("link") or ""
         path = quote(urlsplit(link).path, safe="/%:@!$&'()*+,;=~-._")
         if path.startswith("/"):
             described = item.find("description")
             excerpt = " ".join("".join(described.itertext()).split()) if described is not None else ""
             title = plain(item.findtext("title") or "")
-            found.append(Found(title, path, plain(excerpt), len(found) + 1))
-    total = next((one.text or "" for one in listed.iter(_TOTAL)), "").replace(",", "")
-    return Searched(found, int(total) if total.isdecimal() else len(found))
+            hits.append(PageHit(title, path, plain(excerpt), len(hits) + 1))
+    total = next((one.text or "" for one in tree.iter(_TOTAL)), "").replace(",", "")
+    return BookHits(hits, int(total) if total.isdecimal() else len(hits))

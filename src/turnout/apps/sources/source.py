@@ -1,7 +1,7 @@
-"""A source of knowledge: asked a question, it answers, has nothing, or fails; never a phrase in a string.
+"""The protocol of a source and its values: asked a question, it answers, has nothing, or fails, each as a type of its
+own.
 
-What is true of an answer stands in it as data (`facts`), so that a condition is judged by states and numbers and not by
-the words they were told in.
+An answer also has its facts as data, so that a condition is judged by states and numbers and not by words.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Protocol
 from msgspec import Struct
 
 AskModel = Callable[[str, str], Awaitable[str]]
-"""Has a model do what an instruction says with a text; raises a TurnoutError if none does. The caller of the question
-pays for it."""
+"""Sends an instruction and a text to a model, at the cost of the question's caller; raises a TurnoutError if the model
+does not answer."""
 
 
 class SourceQuestion(Struct, frozen=True):
-    """What a source is asked."""
+    """The question to a source."""
 
     text: str
     """One question, made standalone."""
     lang: str = ""
-    """The language it is in, as far as that is known: "en"."""
+    """Its language, such as "en", if known."""
     since: datetime | None = None
-    """Of interest is what happened after this."""
+    """Only what happened later is of interest."""
     asks: AskModel | None = None
-    """What a source may have a model do for it; None: there is no model."""
+    """Lets the source ask a model; None if there is none."""
 
 
 class Passage(Struct, frozen=True, omit_defaults=True):
-    """A stretch of text that something can be cited from."""
+    """A text that can be cited."""
 
     text: str
     title: str = ""
@@ -40,11 +40,11 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     at: datetime | None = None
     """When it was published or measured."""
     score: float = 0.0
-    """How well it fits, on the source's own scale; the higher the better."""
+    """How well it fits, on the source's own scale; higher is better."""
 
 
 class EntityState(Struct, frozen=True, tag="state", omit_defaults=True):
-    """A thing in the home, and how it is."""
+    """The state of a thing in the home."""
 
     id: str
     name: str
@@ -56,19 +56,19 @@ class EntityState(Struct, frozen=True, tag="state", omit_defaults=True):
 
 
 class MonitorState(Struct, frozen=True, tag="monitor"):
-    """A service that is watched."""
+    """A monitored service."""
 
     name: str
     up: bool | None
-    """None: it is paused, or nothing is known yet."""
+    """None if it is paused, or not checked yet."""
 
 
 class HourOfWeather(Struct, frozen=True, tag="weather"):
-    """What the weather is, or will be, for an hour or a day."""
+    """The weather of an hour or a day."""
 
     at: datetime
     code: int
-    """WMO's code: 0 is clear, from 51 on something falls."""
+    """The WMO code: 0 is clear, from 51 on there is precipitation."""
     rain_probability: float | None = None
     """0 to 1."""
     rain_mm: float | None = None
@@ -82,23 +82,20 @@ Fact = EntityState | MonitorState | HourOfWeather
 
 
 class SourceAnswer(Struct, frozen=True, tag="answer", omit_defaults=True):
-    """What a source knows."""
+    """A source's answer."""
 
     text: str
     """As it is shown to people, in lines."""
     passages: tuple[Passage, ...] = ()
-    """What the text was made of, the best first."""
+    """The passages the text was made of, best first."""
     facts: tuple[Fact, ...] = ()
-    """What of it can be judged."""
+    """What conditions can be judged by."""
     note: str = ""
-    """What people must know beside it: "Turnout reads, it does not switch"."""
+    """A remark shown with the answer: "Turnout reads, it does not switch"."""
 
 
 class Empty(Struct, frozen=True, tag="empty"):
-    """It was asked, and has nothing about this."""
-
-    looked_for: str = ""
-    """What was searched with."""
+    """The source was asked and has nothing about this."""
 
 
 class Cause(StrEnum):
@@ -110,16 +107,16 @@ class Cause(StrEnum):
     DENIED = "denied"
     """It did not accept our credentials, or the egress guard forbids it."""
     MALFORMED = "malformed"
-    """It sent something that is not what it should be, or more of it than is read."""
+    """It sent something invalid or too large."""
     ERROR = "error"
 
 
 class Failure(Struct, frozen=True, tag="failed"):
-    """It could not say."""
+    """The source could not answer."""
 
     why: Cause
     said: str
-    """A sentence that names the source, what happened and the next step; no secret in it."""
+    """A sentence that names the source, the problem and the next step, without secrets."""
 
 
 Result = SourceAnswer | Empty | Failure
@@ -135,8 +132,8 @@ class Health(Struct, frozen=True):
 
 
 class Source(Protocol):
-    """A body of knowledge. It is asked by many at once, raises nothing but CancelledError, and keeps its own bounds on
-    what it reads; the deadline is its caller's."""
+    """A body of knowledge. It answers concurrent questions, raises nothing but CancelledError, and bounds what it
+    reads; the caller sets the deadline."""
 
     name: str
     """The route it answers."""
@@ -148,5 +145,5 @@ class Source(Protocol):
     async def check(self) -> Health: ...
 
     def words(self) -> Sequence[str]:
-        """Names that mean this source wherever they stand: of the home's things, of the monitors."""
-        ...
+        """Names that mean this source in any question: of the home's things, of monitors."""
+        return ()

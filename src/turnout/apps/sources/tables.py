@@ -1,7 +1,7 @@
-"""The tables `[sources.NAME]` of the user's settings, as they are written.
+"""The tables `[sources.NAME]` of the user's settings.
 
-Strict, like every other table: all mistakes at once, each with its line and the word that was meant. A token stands in
-none of them, only where it is: `{ env = "NAME" }` or `{ file = "PATH" }`.
+They are validated strictly, like all tables: every mistake is reported at once, with its line and a suggestion. A table
+never contains a token, only a reference to it: `{ env = "NAME" }` or `{ file = "PATH" }`.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from turnout.models.secret import SecretPlace
 
 Seconds = Annotated[float, Meta(gt=0.0, le=600.0)]
 TABLE = "sources"
-# What a caller says who names no source.
+# Values for a caller's `source` that are not names.
 RESERVED = ("auto", "fusion")
 
 
 class SourceFile(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """What every table may say."""
+    """The keys of every table."""
 
     kind: str = ""
-    """By default its name."""
+    """By default the table's name."""
     description: str = ""
     """One line that tells a model what it knows."""
     timeout_s: Seconds = 10.0
     private: bool = False
     """Its host may resolve to a private address."""
     plain_http: bool = False
-    """Its token may go to a public address over http, where others can read it."""
+    """Its token may be sent to a public address over http, where others can read it."""
 
 
 class KiwixFile(SourceFile, frozen=True):
     url: str | None = None
     """kiwix-serve."""
     zim: tuple[str, ...] = ()
-    """ZIM files, instead: read on this machine."""
+    """ZIM files on this machine, instead."""
     books: tuple[str, ...] = ()
-    """By default all there are."""
+    """By default all."""
 
 
 class NewsFile(SourceFile, frozen=True):
@@ -53,13 +53,13 @@ class NewsFile(SourceFile, frozen=True):
     token: SecretPlace | None = None
     """FreshRSS's API password."""
     feeds: tuple[str, ...] = ()
-    """Addresses of RSS or Atom."""
+    """URLs of RSS or Atom feeds."""
 
 
 class WebFile(SourceFile, frozen=True):
     url: str
     public_web: bool = False
-    """Pages that were found may be read."""
+    """The pages in the results may be read."""
     pages: Annotated[int, Meta(ge=1, le=10)] = 3
 
 
@@ -94,21 +94,21 @@ class ChangesFile(SourceFile, frozen=True):
     """Names of sources; by default all that can be compared."""
     every_s: Annotated[float, Meta(ge=60.0)] = 3600.0
     folder: str = ""
-    """Where snapshots are kept; by default in the user's data folder."""
+    """For snapshots; by default in the user's data folder."""
 
 
 class HttpJsonFile(SourceFile, frozen=True):
     url: str
-    """With `{question}` or `{terms}` where those go."""
+    """With the placeholders `{question}` or `{terms}`."""
     text: str
-    """JSON pointers: what is told, and where the list, a title, a link and a date are."""
+    """JSON pointers to the text, and to the list, a title, a link and a date."""
     items: str = ""
     title: str = ""
     link: str = ""
     at: str = ""
     header: str = "authorization"
     token: SecretPlace | None = None
-    """The whole value of that header."""
+    """The complete value of that header."""
 
 
 class FilesFile(SourceFile, frozen=True):
@@ -129,27 +129,27 @@ KINDS: dict[str, type[SourceFile]] = {
 
 
 def read_tables(document: Document) -> tuple[dict[str, SourceFile], list[Found]]:
-    """What the tables say that can be read, and every mistake in the others; raises ConfigError if there are none."""
+    """The readable tables, and every mistake in any; raises ConfigError if `sources` is not a table."""
     table: Any = document.tree.get(TABLE, {})
-    found: list[Found] = list(_misspelt(document))
+    mistakes: list[Found] = list(_misspelt(document))
     files: dict[str, SourceFile] = {}
     if not isinstance(table, dict):
         raise ConfigError([document.problem((TABLE,), "must be a table of sources: [sources.kiwix]")])
     for name, entry in table.items():
         if not isinstance(entry, dict) and name not in KINDS:
-            continue  # a setting of the profile `sources`, which is judged there
+            continue  # a setting of the profile `sources`, which validates it
         here = list(_mistakes(name, entry))
-        found += here
+        mistakes += here
         if (file := _readable(name, entry, here)) is not None:
             files[name] = file
-    return files, found
+    return files, mistakes
 
 
-def _readable(name: str, entry: Any, wrong: Sequence[Found]) -> SourceFile | None:
-    """The table without what is wrong in it, if it is one then: what else is wrong is found in that."""
+def _readable(name: str, entry: Any, mistakes: Sequence[Found]) -> SourceFile | None:
+    """The table without its wrong keys, if it can be read then, so that further mistakes are found."""
     if not isinstance(entry, dict) or (kind := entry.get("kind") or name) not in KINDS:
         return None
-    keys = {path[2] for path, _ in wrong if len(path) > 2}
+    keys = {path[2] for path, _ in mistakes if len(path) > 2}
     try:
         return msgspec.convert({key: value for key, value in entry.items() if key not in keys}, KINDS[kind])
     except msgspec.ValidationError:
@@ -179,7 +179,7 @@ def _mistakes(name: str, entry: Any) -> Iterator[Found]:
         yield at, f"kind {str(kind)[:40]!r} is not known{near} (one of {', '.join(KINDS)})"
         return
     token = entry.get("token")
-    # Whatever it is instead of a place may be the token itself, and is not shown.
+    # Anything but a reference may be the token itself, and is not shown.
     if token is not None and not (isinstance(token, dict) and all(isinstance(value, str) for value in token.values())):
         yield (*where, "token"), 'a token does not belong in a file: token = { env = "NAME" } or { file = "PATH" }'
         return

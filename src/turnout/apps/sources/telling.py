@@ -1,4 +1,4 @@
-"""What is told of a home: a yes or a no where a question asks for one, a count where it counts, and then the states."""
+"""The answer about a home: yes or no if the question asks for that, a count if it counts, and then the states."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from turnout.text.fold import fold
 
 from .home import UNKNOWN, AskedThings, Home, Thing
-from .judge import LOW_BATTERY, judge
+from .judge import judge
 from .terms import words_of
 
 _ACTIVE = frozenset(("on", "open", "opening", "unlocked", "playing", "detected", "cleaning", "heating", "home"))
-# What asks for the whole house.
+# Phrases that ask for the whole house.
 _SUMMARIES = (
     *("house status", "home status", "house summary", "home summary", "house secure", "security status"),
     *("status of the house", "how is the house", "indoor sensors", "outdoor conditions", "outside conditions"),
@@ -20,7 +20,7 @@ _SUMMARIES = (
 
 def tell(question: str, asked: AskedThings, most: int) -> Iterator[str]:
     """The answer in lines."""
-    # What follows the question says how it is to be answered: 'Answer "yes" or "no".'
+    # Text after the question tells how to answer: 'Answer "yes" or "no".'
     question = question.partition("?")[0]
     things, words = asked.things, words_of(question)
     if asked.unknown:
@@ -30,7 +30,7 @@ def tell(question: str, asked: AskedThings, most: int) -> Iterator[str]:
             yield counted
         elif (verdict := _verdict(question, words, things)) is not None:
             yield "Yes." if verdict else "No."
-    # What is so comes before what is not: of twenty lights the two that are on.
+    # Active things come first: of twenty lights the two that are on.
     ordered = sorted(things, key=lambda thing: thing.state not in _ACTIVE)
     for thing in ordered[:most]:
         yield f"{thing.name}: {describe(thing)}."
@@ -39,7 +39,7 @@ def tell(question: str, asked: AskedThings, most: int) -> Iterator[str]:
 
 
 def _verdict(question: str, words: Sequence[str], things: Sequence[Thing]) -> bool | None:
-    """Yes or no, for a question that asks for it."""
+    """The answer to a yes-or-no question; None for any other."""
     lead = next((at for at, word in enumerate(words) if word in ("is", "are", "isn't", "aren't", "do", "does")), None)
     asks = lead is not None and not {"what", "which", "who", "how", "where", "when", "or"} & set(words)
     return judge(question, [thing.fact for thing in things]) if asks else None
@@ -50,39 +50,37 @@ def _count(question: str, things: Sequence[Thing]) -> str:
     wanted = next((word for word in words_of(question) if word in _ACTIVE | {"off", "closed", "locked"}), "")
     if not wanted:
         return f"{len(things)}."
-    so = [thing.name for thing in things if judge(f"it is {wanted}", [thing.fact])]
-    return f"{len(so)} of {len(things)} {'is' if len(so) == 1 else 'are'} {wanted}{': ' if so else ''}{', '.join(so)}."
+    names = [thing.name for thing in things if judge(f"it is {wanted}", [thing.fact])]
+    verb, listed = "is" if len(names) == 1 else "are", f": {', '.join(names)}" if names else ""
+    return f"{len(names)} of {len(things)} {verb} {wanted}{listed}."
 
 
 def describe(thing: Thing) -> str:
     """A state as people say it."""
     if thing.state in UNKNOWN:
         return "not known"
-    said = [quantity(thing.state, thing.unit)]
+    words = [quantity(thing.state, thing.unit)]
     details = thing.details
-    degrees = str(details.get("temperature_unit") or "°C") if thing.domain == "weather" else "°"
     match thing.domain:
         case "climate" | "water_heater":
             if "current_temperature" in details:
-                said.append(f"{details['current_temperature']}{degrees} now")
+                words.append(f"{details['current_temperature']}° now")
             if "temperature" in details:
-                said.append(f"set to {details['temperature']}{degrees}")
+                words.append(f"set to {details['temperature']}°")
         case "weather":
             if "temperature" in details:
-                said.append(quantity(str(details["temperature"]), degrees))
+                words.append(quantity(str(details["temperature"]), str(details.get("temperature_unit") or "°C")))
             if "humidity" in details:
-                said.append(f"humidity {details['humidity']}%")
+                words.append(f"humidity {details['humidity']}%")
             if "wind_speed" in details:
-                said.append(f"wind {details['wind_speed']} {details.get('wind_speed_unit', '')}".strip())
+                words.append(f"wind {details['wind_speed']} {details.get('wind_speed_unit', '')}".strip())
         case "light" if isinstance(level := details.get("brightness"), int | float) and thing.state == "on":
-            said.append(f"{round(level / 2.55)}%")  # Home Assistant counts to 255
+            words.append(f"{round(level / 2.55)}%")  # Home Assistant counts to 255
         case "cover" | "valve" if "current_position" in details:
-            said.append(f"at {details['current_position']}%")
+            words.append(f"at {details['current_position']}%")
         case "media_player" if "media_title" in details:
-            said.append(str(details["media_title"]))
-        case _:
-            pass
-    return ", ".join(said)
+            words.append(str(details["media_title"]))
+    return ", ".join(words)
 
 
 def quantity(value: str, unit: str) -> str:
@@ -90,32 +88,22 @@ def quantity(value: str, unit: str) -> str:
 
 
 def summarise(question: str, home: Home) -> tuple[list[str], list[Thing]] | None:
-    """The state of the whole house, for a question about it; None for any other."""
-    said = fold(question).text
-    if not home.things or not any(phrase in said for phrase in _SUMMARIES):
+    """The state of the whole house as lines and things, for a question about it; None for any other."""
+    text, all_things = fold(question).text, home.things
+    if not all_things or not any(phrase in text for phrase in _SUMMARIES):
         return None
+    motion = ("motion", "occupancy")
     groups = {
-        "Lights on": [thing for thing in home.things if thing.domain == "light" and thing.state == "on"],
-        "Unlocked": [thing for thing in home.things if thing.state == "unlocked"],
-        "Open": [thing for thing in home.things if thing.state in ("open", "opening")],
-        "Motion": [
-            thing
-            for thing in home.things
-            if thing.device_class in ("motion", "occupancy") and thing.state == "detected"
-        ],
-        "Low battery": [thing for thing in home.things if thing.device_class == "battery" and is_low(thing)],
+        "Lights on": [one for one in all_things if one.domain == "light" and one.state == "on"],
+        "Unlocked": [one for one in all_things if one.state == "unlocked"],
+        "Open": [one for one in all_things if one.state in ("open", "opening")],
+        "Motion": [one for one in all_things if one.device_class in motion and one.state == "detected"],
+        "Low battery": [one for one in all_things if one.device_class == "battery" and judge("it is low", [one.fact])],
     }
-    lines = [f"{name}: {', '.join(thing.name for thing in group) or 'none'}." for name, group in groups.items()]
+    lines = [f"{name}: {', '.join(one.name for one in group) or 'none'}." for name, group in groups.items()]
     lines += [
-        f"{thing.name}: {describe(thing)}."
-        for thing in home.things
-        if thing.device_class == "temperature" or thing.domain in ("climate", "weather", "alarm_control_panel")
+        f"{one.name}: {describe(one)}."
+        for one in all_things
+        if one.device_class == "temperature" or one.domain in ("climate", "weather", "alarm_control_panel")
     ][:10]
-    return lines, [thing for group in groups.values() for thing in group]
-
-
-def is_low(thing: Thing) -> bool:
-    try:
-        return float(thing.state) < LOW_BATTERY
-    except ValueError:
-        return thing.state == "low"
+    return lines, [one for group in groups.values() for one in group]

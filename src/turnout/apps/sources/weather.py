@@ -1,18 +1,18 @@
-"""What the codes and numbers of the weather mean, and which hours or days a question is about."""
+"""The meaning of weather codes and figures, and the hours or days a question is about."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from turnout.text.fold import fold
 
-from .logic import Judged, all_of, any_of, negate
+from .logic import Truth, all_of, any_of, negate
 from .source import HourOfWeather
 
-# WMO's table 4677, as far as weather services use it.
+# The part of WMO's table 4677 that weather services use.
 CODES = {
     **{0: "clear", 1: "mostly clear", 2: "partly cloudy", 3: "overcast", 45: "fog", 48: "freezing fog"},
     **{51: "light drizzle", 53: "drizzle", 55: "heavy drizzle", 56: "freezing drizzle", 57: "heavy freezing drizzle"},
@@ -25,21 +25,20 @@ RAIN = frozenset((*range(51, 68), *range(80, 83), *range(95, 100)))
 SNOW = frozenset((*range(71, 78), 85, 86))
 STORM, FOG, CLEAR, CLOUDY = frozenset(range(95, 100)), frozenset((45, 48)), frozenset((0, 1)), frozenset((2, 3))
 
-# It rains if that is at least as likely as not; of a day that is unlikely to have rain, only if so much falls (a
-# millimetre is what weather services count as a day of rain).
+# It rains from this probability on, or if this much falls: weather services count a day with a millimetre as rainy.
 LIKELY, RAINY_MM = 0.5, 1.0
-# Degrees that people call so, and a strong breeze: Beaufort 6 begins at 39 km/h.
+# Temperatures as people call them, and a strong breeze: Beaufort 6 begins at 39 km/h.
 HOT_C, WARM_C, COLD_C, FREEZING_C, WINDY_KMH = 28.0, 20.0, 8.0, 0.0, 39.0
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _days_ahead = re.compile(r"\bin (\d|two|three|four|five|six) days?\b").search
 _NUMBERS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-# From when on it is evening; until when a night lasts into the next day.
+# The hours at which evening begins, and at which night ends.
 EVENING, MORNING = 18, 6
 
 
 class WeatherSpan(NamedTuple):
-    """What a question is about: now, some hours, or whole days."""
+    """The time a question is about: now, some hours, or whole days."""
 
     grain: Literal["now", "hours", "days"]
     first: datetime
@@ -49,60 +48,57 @@ class WeatherSpan(NamedTuple):
 
 
 def span_of(question: str, now: datetime) -> WeatherSpan:
-    """The time a question is about, in the place's own time; without any, today."""
-    text = fold(question).text
+    """The time a question is about, in the place's own time; by default today."""
+    text, weekday = fold(question).text, now.weekday()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    day = timedelta(days=1)
-    if found := _days_ahead(text):
-        first = midnight + day * (_NUMBERS.get(found[1]) or int(found[1]))
-        return WeatherSpan("days", first, first + day, f"{first:%A}")
+
+    def days(ahead: int, count: int, name: str = "") -> WeatherSpan:
+        first = midnight + timedelta(days=ahead)
+        return WeatherSpan("days", first, first + timedelta(days=count), name or f"{first:%A}")
+
+    if match := _days_ahead(text):
+        return days(_NUMBERS.get(match[1]) or int(match[1]), 1)
     if "day after tomorrow" in text:
-        return WeatherSpan("days", midnight + 2 * day, midnight + 3 * day, "the day after tomorrow")
+        return days(2, 1, "the day after tomorrow")
     if "tomorrow" in text:
-        return WeatherSpan("days", midnight + day, midnight + 2 * day, "tomorrow")
+        return days(1, 1, "tomorrow")
     if "weekend" in text:
-        # On a Sunday, what is left of it.
-        first = midnight + day * max(0, 5 - now.weekday())
-        return WeatherSpan("days", first, midnight + day * (7 - now.weekday()), "this weekend")
+        # On a Sunday, the rest of it.
+        saturday = max(0, 5 - weekday)
+        return days(saturday, 7 - weekday - saturday, "this weekend")
     if "next week" in text:
-        first = midnight + day * (7 - now.weekday())
-        return WeatherSpan("days", first, first + 7 * day, "next week")
+        return days(7 - weekday, 7, "next week")
     if "week" in text or "coming days" in text or "next few days" in text:
-        return WeatherSpan("days", midnight, midnight + 7 * day, "this week")
+        return days(0, 7, "this week")
     for number, name in enumerate(DAYS):
         if re.search(rf"\b{name}\b", text):
-            first = midnight + day * ((number - now.weekday()) % 7)
-            return WeatherSpan("days", first, first + day, name.capitalize())
+            return days((number - weekday) % 7, 1, name.capitalize())
     if "tonight" in text or "this evening" in text:
-        return WeatherSpan(
-            "hours", midnight.replace(hour=EVENING), midnight + day + timedelta(hours=MORNING), "tonight"
-        )
+        morning = midnight + timedelta(days=1, hours=MORNING)
+        return WeatherSpan("hours", midnight.replace(hour=EVENING), morning, "tonight")
     if "later" in text or "this afternoon" in text:
-        return WeatherSpan("hours", now, midnight + day, "later today")
+        return WeatherSpan("hours", now, midnight + timedelta(days=1), "later today")
     if re.search(r"\b(?:now|currently|right now|outside|is it (?:raining|snowing|hot|cold|windy|sunny))\b", text):
         return WeatherSpan("now", now, now + timedelta(hours=1), "now")
-    return WeatherSpan("days", midnight, midnight + day, "today")
+    return days(0, 1, "today")
 
 
-def _rains(one: HourOfWeather) -> Judged:
-    if one.rain_probability is None:
-        return one.code in RAIN
-    falls = (one.rain_mm or 0.0) >= RAINY_MM
-    # Precipitation that is likely is rain unless it is snow.
-    return one.code in RAIN and (falls or one.rain_probability >= LIKELY) if one.code not in SNOW else False
+def _rains(one: HourOfWeather) -> bool:
+    chance, falls = one.rain_probability, (one.rain_mm or 0.0) >= RAINY_MM
+    return one.code in RAIN and (chance is None or falls or chance >= LIKELY)
 
 
-def _snows(one: HourOfWeather) -> Judged:
+def _snows(one: HourOfWeather) -> bool:
     falls = one.code in SNOW or (one.snow_cm or 0.0) > 0
     return falls and (one.rain_probability is None or one.rain_probability >= LIKELY)
 
 
-def _degrees(value: float | None, holds: Callable[[float], bool]) -> Judged:
+def _if_known(value: float | None, holds: Callable[[float], bool]) -> Truth:
     return None if value is None else holds(value)
 
 
-Gather = Callable[[Iterable[Judged]], Judged]
-SIGNS: tuple[tuple[str, Callable[[HourOfWeather], Judged], Gather], ...] = (
+Gather = Callable[[Collection[Truth]], Truth]
+SIGNS: tuple[tuple[str, Callable[[HourOfWeather], Truth], Gather], ...] = (
     ("thunder|storms?|stormy|thunderstorms?|lightning", lambda one: one.code in STORM, any_of),
     ("snow|snows|snowing|snowy", _snows, any_of),
     ("rain|rains|raining|rainy|showers?|drizzles?|drizzling|wet|umbrella|precipitation", _rains, any_of),
@@ -110,9 +106,9 @@ SIGNS: tuple[tuple[str, Callable[[HourOfWeather], Judged], Gather], ...] = (
     ("fog|foggy|misty", lambda one: one.code in FOG, any_of),
     ("sunny|clear|sun|sunshine", lambda one: one.code in CLEAR or one.code == 2, all_of),
     ("cloudy|overcast|clouds?", lambda one: one.code in CLOUDY, any_of),
-    ("windy|wind|gusty|breezy", lambda one: _degrees(one.wind_kmh, lambda kmh: kmh >= WINDY_KMH), any_of),
-    ("freezing|freezes|freeze|frost|icy", lambda one: _degrees(one.low_c, lambda low: low <= FREEZING_C), any_of),
-    ("hot", lambda one: _degrees(one.high_c, lambda high: high >= HOT_C), any_of),
-    ("warm|nice", lambda one: _degrees(one.high_c, lambda high: high >= WARM_C), any_of),
-    ("cold|chilly", lambda one: _degrees(one.low_c, lambda low: low <= COLD_C), any_of),
+    ("windy|wind|gusty|breezy", lambda one: _if_known(one.wind_kmh, lambda kmh: kmh >= WINDY_KMH), any_of),
+    ("freezing|freezes|freeze|frost|icy", lambda one: _if_known(one.low_c, lambda low: low <= FREEZING_C), any_of),
+    ("hot", lambda one: _if_known(one.high_c, lambda high: high >= HOT_C), any_of),
+    ("warm|nice", lambda one: _if_known(one.high_c, lambda high: high >= WARM_C), any_of),
+    ("cold|chilly", lambda one: _if_known(one.low_c, lambda low: low <= COLD_C), any_of),
 )

@@ -1,8 +1,8 @@
-"""An answer that a model writes from the sections, each of its sentences with the numbers of those it is from.
+"""Has a model write an answer from the sections, with citations in every sentence.
 
-What sources say is data between fences and never an instruction. A sentence comes out only when it is whole and its
-citations were checked: one that its section does not support loses the citation and is marked, and an address that no
-section has is taken out. Whatever goes wrong, the sections themselves are the answer.
+The sections are fenced as data, never as instructions. A sentence is emitted when it is complete and its citations have
+been checked: one that its section does not support loses the citation and is marked, and addresses that are in no
+section are removed. If anything goes wrong, the sections themselves are the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from turnout.text.fence import make_fence, unfence
 from .address import KnownAddresses
 from .fusion import FusedSection, quote
 
-# The slot that writes; `medium` stands in for it.
+# The slot of the model that writes; `medium` is its fallback.
 SLOT = "main"
 # An answer of two or three paragraphs.
 WRITTEN_TOKENS = 700
@@ -40,7 +40,7 @@ class WrittenSentence(NamedTuple):
 
     text: str
     cited: tuple[int, ...] = ()
-    """Sections that support it, by their numbers from 1."""
+    """The numbers of the sections that support it, from 1."""
 
 
 def _written(checked: CheckedSentence, known: KnownAddresses) -> WrittenSentence:
@@ -48,17 +48,17 @@ def _written(checked: CheckedSentence, known: KnownAddresses) -> WrittenSentence
 
 
 def cite(number: int, section: FusedSection) -> Citation:
-    """What a number stands for."""
+    """The citation of a section."""
     best = section.passages[0] if section.passages else None
+    # On one line, since another line could pass for another citation.
     title, url = (" ".join(best.title.split()), " ".join(best.url.split())) if best else ("", "")
-    # On one line: the next would be taken for another citation.
     return Citation(number, section.source, title, url)
 
 
 def start_writing(
     question: str, sections: Sequence[FusedSection], account: Account, models: Models
 ) -> TextStream | None:
-    """The words of an answer, if there is a model to write one."""
+    """Start the stream of a written answer, if there is a model for it."""
     slot = models.slots.find(SLOT) if models.has(SLOT) else None
     if slot is None:
         return None
@@ -66,8 +66,8 @@ def start_writing(
 
 
 async def write(stream: TextStream, sections: Sequence[FusedSection]) -> AsyncGenerator[WrittenSentence, None]:
-    """The sentences of an answer with their citations, as they come; nothing if no model answers. One that breaks off
-    ends early: `stream.ended` tells."""
+    """The sentences of an answer with their citations, as they come; none if no model answers. It may break off early:
+    `stream.ended` tells."""
     checking, known = CitationStream([section.text for section in sections]), KnownAddresses(sections)
     try:
         async for piece in stream:
@@ -75,7 +75,7 @@ async def write(stream: TextStream, sections: Sequence[FusedSection]) -> AsyncGe
                 yield _written(sentence, known)
         for sentence in checking.finish():
             yield _written(sentence, known)
-    except (NoAnswer, Refused):  # nobody answers, or the budget does not cover it
+    except (NoAnswer, Refused):  # no model answers, or the budget does not cover it
         return
     finally:
         await stream.aclose()

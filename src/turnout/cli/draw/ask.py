@@ -11,7 +11,7 @@ from rich.text import Text
 
 from turnout.apps.event import Event, FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
-from turnout.apps.sources.result import PartResult, SearchResult, Tried
+from turnout.apps.sources.result import PartResult, SearchResult, SourceAttempt
 
 from .screen import Glyphs, console, quoted, visible
 from .shape import branched
@@ -72,7 +72,9 @@ class Progress:
                 else "answered"
             )
             cached = isinstance(event, SourceAnswered) and event.cached
-            self.ended[event.part, event.source] = ended_line(Tried(event.source, how, event.ms, cached), self.glyphs)
+            self.ended[event.part, event.source] = ended_line(
+                SourceAttempt(event.source, how, event.ms, cached), self.glyphs
+            )
 
     def __rich__(self) -> Group:
         return Group(*(self._line(*key) for key in sorted(self.asked, key=lambda key: key[0])))
@@ -84,7 +86,7 @@ class Progress:
         return head + self.ended.get((part, name), waiting)
 
 
-def ended_line(tried: Tried, glyphs: Glyphs) -> Text:
+def ended_line(tried: SourceAttempt, glyphs: Glyphs) -> Text:
     """How asking one source ended."""
     good = tried.ended == "answered"
     style = _STYLES.get(tried.ended, "red")
