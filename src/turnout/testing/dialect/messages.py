@@ -1,4 +1,4 @@
-"""Anthropic's messages, as Anthropic says them."""
+"""Anthropic's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..reply import Received, words
 from .completion import RequestFields, ScriptedCompletion, cut, encode, event
 
 SIGNATURE = "EqQBCgIYAhIkc2NyaXB0ZWQtcHJvdmlkZXItc2lnbmF0dXJl"
-# What Anthropic calls an error of each status.
+# The type of Anthropic's errors by status.
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -45,21 +45,15 @@ class MessagesDialect:
             {"type": "tool_use", "id": id, "name": call.name, "input": Raw(call.json.encode())}
             for id, call in answer.calls
         ]
-        ended = {"stop_reason": self._finish(answer), "stop_sequence": None}
-        return encode(
-            {
-                **self._head(answer),
-                "content": content,
-                **ended,
-                "usage": self._usage(answer, answer.tokens_out),
-            }
-        )
+        tail = {"stop_reason": self._finish(answer), "stop_sequence": None}
+        usage = self._usage(answer, answer.tokens_out)
+        return encode({**self._head(answer), "content": content, **tail, "usage": usage})
 
     def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
-        # One token has been written by the time there is anything to say.
-        begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-        begun["usage"] = self._usage(answer, 1)
-        yield BodyPart("prelude", event("message_start", message={**self._head(answer), **begun}))
+        # Anthropic's first event counts one output token.
+        usage = self._usage(answer, 1)
+        start = {**self._head(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+        yield BodyPart("prelude", event("message_start", message=start))
         index = 0
         if answer.thinking:
             yield self._start("prelude", index, {"type": "thinking", "thinking": "", "signature": ""})
@@ -108,7 +102,7 @@ class MessagesDialect:
         return "tool_use" if answer.calls else "end_turn"
 
     def _usage(self, answer: ScriptedCompletion, written: int) -> dict[str, Any]:
-        # Anthropic counts what it read from its cache apart from the rest.
+        # Anthropic counts tokens from its cache separately.
         return {
             "input_tokens": answer.tokens_in - answer.cached,
             "cache_creation_input_tokens": 0,
