@@ -1,4 +1,4 @@
-"""The table of commands: what each is called, does and looks like in use. Help is read here, without an import."""
+"""The table of commands: name, help and examples of each, so that showing help imports no command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """A row of the table. The help stands here because reading it must not cost an import."""
+    """A row of the table."""
 
     name: str
     help: str
-    """The first sentence is the one in the list of commands."""
+    """Its first sentence is shown in the list of commands."""
     examples: tuple[str, ...]
 
 
@@ -103,6 +103,7 @@ SERVE = (
             "turnout models test simple",
             "turnout models set simple ollama/llama3.2",
             "turnout models set main mine/large --base-url https://models.example.org/v1",
+            "turnout models unset main",
         ),
     ),
     Command(
@@ -355,12 +356,12 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
     "Profile": PROFILE,
     "Learn": LEARN,
 }
-"""The commands by what they are for, in the order of the help."""
+"""The commands by purpose, in the order of the help."""
 
 SUBCOMMANDS = frozenset(
     ("profiles", "contract", "db", "models", "sources", "claims", "study", "assist", "keys", "embed", "student")
 )
-"""Commands that have commands of their own."""
+"""Commands that have subcommands."""
 
 RENAMED: dict[str, tuple[str, ...]] = {
     "plan": ("explain", "--plan"),
@@ -370,9 +371,9 @@ RENAMED: dict[str, tuple[str, ...]] = {
     "rollback": ("student", "rollback"),
     "drift": ("student", "drift"),
 }
-"""What commands were called before, and are called now. The old names work in this version, and no longer."""
+"""The old names of commands, and their new ones. The old names still work in this version only."""
 
 REMOVED = {
     "tune": "its job is the student's: turnout train FILE -p PROFILE learns from the same labels",
 }
-"""Commands that are gone, and what to do instead."""
+"""Removed commands, and what to do instead."""
