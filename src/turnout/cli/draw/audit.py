@@ -17,13 +17,13 @@ from .screen import Glyphs, console, quoted, visible
 
 
 class AgentProgress:
-    """Which agent works, and what those before it came to: a line each."""
+    """A line for each agent: waiting, working, done or failed."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
         self.agents: tuple[str, ...] = ()
-        self.began: dict[str, float] = {}
-        self.ended: dict[str, AgentCompleted] = {}
+        self.started: dict[str, float] = {}
+        self.completed: dict[str, AgentCompleted] = {}
         self.failed = ""
 
     def note(self, event: ChatEvent) -> None:
@@ -31,9 +31,9 @@ class AgentProgress:
             case PipelineStarted():
                 self.agents = event.agents
             case AgentStarted():
-                self.began[event.agent] = time.monotonic()
+                self.started[event.agent] = time.monotonic()
             case AgentCompleted():
-                self.ended[event.agent] = event
+                self.completed[event.agent] = event
             case PipelineFailed():
                 self.failed = event.agent
 
@@ -41,21 +41,21 @@ class AgentProgress:
         return Group(*map(self.line, self.agents))
 
     def line(self, agent: str) -> Text:
-        name, done = agent.replace("_", " "), self.ended.get(agent)
+        name, done = agent.replace("_", " "), self.completed.get(agent)
         if agent == self.failed:
             return Text(f"{self.glyphs.fault} {name}", "red")
         if done is not None:
             line = Text.assemble((f"{self.glyphs.yes} {name}", "green"))
             line.append(f"  {done.elapsed_ms / 1000:.1f} s  {visible(done.said)}", "dim")
             return line
-        if agent in self.began:
-            return Text(f"{self.glyphs.held} {name}  {time.monotonic() - self.began[agent]:.0f} s")
+        if agent in self.started:
+            return Text(f"{self.glyphs.held} {name}  {time.monotonic() - self.started[agent]:.0f} s")
         return Text(f"{self.glyphs.passed} {name}", "dim")
 
 
 @contextlib.contextmanager
 def live_agents() -> Iterator[Callable[[ChatEvent], None]]:
-    """Shows the agents on stderr while they work: live on a terminal, else a line when each is done."""
+    """A function that shows the agents on stderr while they work: live on a terminal, else a line as each ends."""
     screen = console(stderr=True)
     progress = AgentProgress(screen.glyphs)
     if screen.is_terminal:
@@ -74,7 +74,7 @@ def live_agents() -> Iterator[Callable[[ChatEvent], None]]:
 
 
 def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
-    """The card as one reads it."""
+    """The card for people to read."""
     verdict = Text.assemble((card.verdict.value, "bold"), (f"  {card.confidence_level.value} confidence", "dim"))
     lines: list[RenderableType] = [Text(quoted(card.claim_text, glyphs)), verdict]
     if card.demo:
@@ -91,9 +91,8 @@ def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
 
 
 def _source(source: CardSource, glyphs: Glyphs) -> Text:
-    holds = source.quote_status == "verified"
-    line = Text.assemble((f"{glyphs.yes if holds else glyphs.passed} ", "green" if holds else "dim"))
+    verified = source.quote_status == "verified"
+    line = Text.assemble((f"{glyphs.yes if verified else glyphs.passed} ", "green" if verified else "dim"))
     line.append(visible(source.citation))
-    said = "quotation verified" if holds else f"address {source.url_status}, quotation {source.quote_status}"
-    line.append(f"  {said}", "dim")
-    return line
+    status = "quotation verified" if verified else f"address {source.url_status}, quotation {source.quote_status}"
+    return line.append(f"  {status}", "dim")
