@@ -1,15 +1,16 @@
 """The command line: `app` runs it, `table` lists the commands, `commands` has one file each, `draw` their pictures.
 
-`main` imports `app` when it is called: importing this package alone does not import the terminal libraries.
+`app.main` is imported when it is first asked for: importing this package alone does not import the terminal libraries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
+def __getattr__(name: str) -> Any:
+    if name != "main":
+        raise AttributeError(name)
     from .app import main
 
-    return main(argv)
+    return main

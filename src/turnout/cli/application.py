@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnout.core.errors import TurnoutError
@@ -16,9 +16,11 @@ from .option import StoreOptions
 
 if TYPE_CHECKING:
     from turnout.apps.caller import Caller
+    from turnout.apps.event import Event
     from turnout.runtime.runtime import Runtime
 
 T = TypeVar("T")
+E = TypeVar("E", bound="Event")
 
 
 @contextlib.contextmanager
@@ -54,6 +56,18 @@ def run(runtime: Runtime, work: Coroutine[Any, Any, T]) -> T:
             await runtime.close()
 
     return asyncio.run(run_and_close())
+
+
+async def follow(events: AsyncGenerator[Event, None], kind: type[E], show: Callable[[Event], None]) -> E:
+    """Show an application's events as they happen; returns the last one of a kind, the result."""
+    result: E | None = None
+    async with contextlib.aclosing(events):
+        async for event in events:
+            show(event)
+            if isinstance(event, kind):
+                result = event
+    assert result is not None  # noqa: S101 - applications end with their result
+    return result
 
 
 @contextlib.contextmanager

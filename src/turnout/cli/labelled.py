@@ -45,11 +45,6 @@ AcceptOption = Annotated[
     Parameter(name="--accept", help="A new word that you know is not a trigger. May be repeated.", metavar="WORD"),
 ]
 
-HeirOption = Annotated[
-    str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
-]
-NOT_WRITTEN = "--out FILE.toml writes them as a profile that extends this one"
-
 
 def check_files(source: str | None, out: str | None = None, *, force: bool = False) -> None:
     """Raise if the labelled questions cannot be read, and read again, or the output would overwrite a file."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 from turnout.core.errors import TurnoutError
 from turnout.core.query import Query, Turn
 
-from ..application import local_caller, needing, open_runtime, run
+from ..application import follow, local_caller, needing, open_runtime, run
 from ..draw.screen import console, write_json
 from ..option import JsonOption, StoreOptions, TextArgument
 from ..question import SessionOption, append_turns, check_session, read_session, read_text, session_name
@@ -75,17 +74,12 @@ async def _ask(app: SourcesApp, request: AskRequest) -> SearchResult:
 
     from ..draw.ask import live_sources
 
-    result: SearchResult | None = None
     caller = local_caller()
     decision = await app.decide(request, caller)
     with live_sources() as show:
-        async with aclosing(app.act(decision, request.query, caller)) as events:
-            async for event in events:
-                show(event)
-                result = event if isinstance(event, SearchResult) else result
+        result = await follow(app.act(decision, request.query, caller), SearchResult, show)
     await app.results.settle()
     await app.choices.settle()
-    assert result is not None  # noqa: S101 - it is the last event
     return result
 
 

@@ -18,7 +18,7 @@ from turnout.text.count import counted
 
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, bar, columns
-from ..labelled import NOT_WRITTEN, HeirOption, ModelOption, check_files, needing_learn, percentage, read_share
+from ..labelled import ModelOption, check_files, needing_learn, percentage, read_share
 from ..option import ConfigOption, JsonOption, ProfileOption, check_least, hint
 from ..stream import progressing
 
@@ -52,7 +52,9 @@ def calibrate(
         int, Parameter(metavar="N", help="Draws the questions that choose from those that test.", show_default=True)
     ] = 0,
     model: ModelOption = None,
-    out: HeirOption = None,
+    out: Annotated[
+        str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
+    ] = None,
     force: Annotated[bool, Parameter(help="Overwrite an existing file.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
@@ -174,7 +176,7 @@ def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) 
         for line in lines:
             screen.say(f"  {visible(line)}")
     elif changed:
-        screen.say((NOT_WRITTEN, "dim"))
+        screen.say(("--out FILE.toml writes them as a profile that extends this one", "dim"))
     if asked is not None and not changed:
         screen.say(("no layer has a gate to choose: the profile stays as it is", "yellow"))
 

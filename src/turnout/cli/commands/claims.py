@@ -12,7 +12,7 @@ from turnout.core.errors import TurnoutError, suggest
 from turnout.core.query import Turn
 
 from ..app import examples_of, show_paragraphs
-from ..application import local_caller, needing, open_runtime, run
+from ..application import follow, local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
 from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, check_least, user_name
 from ..question import SessionOption, append_turns, check_session, read_session, read_text
@@ -77,23 +77,17 @@ async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Ca
     """Ask, show the events on stderr, and wait for the audit if there is one."""
     from turnout.apps.claims.answer import AuditStarted, ClaimAnswer
 
-    from ..draw.claims import live_events
+    from ..draw.claims import event_printer
 
-    answer: ClaimAnswer | None = None
-    audited: Card | AuditFailed | None = None
-    with live_events() as show:
-        async with aclosing(app.ask(question, local_caller())) as events:
-            async for event in events:
-                show(event)
-                answer = event if isinstance(event, ClaimAnswer) else answer
-        assert answer is not None  # noqa: S101 - it is the last event
-        if isinstance(answer.response, AuditStarted) and answer.response.pipeline_id:
-            pipeline = await app.pipeline()
-            async with aclosing(pipeline.events(answer.session_id, tenant="")) as steps:
-                async for step in steps:
-                    show(step)
-            audited = await pipeline.result(answer.response.pipeline_id)
-    return answer, audited
+    show = event_printer()
+    answer = await follow(app.ask(question, local_caller()), ClaimAnswer, show)
+    if not (isinstance(answer.response, AuditStarted) and answer.response.pipeline_id):
+        return answer, None
+    pipeline = await app.pipeline()
+    async with aclosing(pipeline.events(answer.session_id, tenant="")) as steps:
+        async for step in steps:
+            show(step)
+    return answer, await pipeline.result(answer.response.pipeline_id)
 
 
 def _show(answer: ClaimAnswer, audited: Card | AuditFailed | None) -> None:

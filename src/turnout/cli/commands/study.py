@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +16,13 @@ from turnout.core.errors import Refused, TurnoutError
 from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
-from ..application import local_caller, needing, open_runtime, opened_runtime, run
+from ..application import follow, local_caller, needing, open_runtime, opened_runtime, run
 from ..draw.screen import console, dollars, visible, visible_lines, write_json
 from ..option import JsonOption, StoreOptions, TextArgument, find_path, hint
 from ..question import read_text
 
 if TYPE_CHECKING:
+    from turnout.apps.event import Event
     from turnout.apps.study.app import StudyApp
     from turnout.apps.study.ask import StudyAnswer, StudyQuestion
     from turnout.apps.study.image import PageImage
@@ -155,16 +156,13 @@ async def _ask(app: StudyApp, question: StudyQuestion, *, json: bool) -> StudyAn
     from turnout.apps.study.answer import SpokenSentence
     from turnout.apps.study.ask import StudyAnswer
 
-    result: StudyAnswer | None = None
-    async with aclosing(app.ask(question, local_caller())) as events:
-        async for event in events:
-            if isinstance(event, SpokenSentence) and not json:
-                print(visible_lines(event.text), end="", flush=True)
-            elif isinstance(event, Failed):
-                raise TurnoutError(event.reason)
-            elif isinstance(event, StudyAnswer):
-                result = event
-    assert result is not None  # noqa: S101 - it is the last event
+    def show(event: Event) -> None:
+        if isinstance(event, SpokenSentence) and not json:
+            print(visible_lines(event.text), end="", flush=True)
+        elif isinstance(event, Failed):
+            raise TurnoutError(event.reason)
+
+    result = await follow(app.ask(question, local_caller()), StudyAnswer, show)
     if not json:
         print()
     return result

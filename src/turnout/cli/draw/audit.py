@@ -21,36 +21,30 @@ class AgentProgress:
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
-        self.agents: tuple[str, ...] = ()
-        self.started: dict[str, float] = {}
-        self.completed: dict[str, AgentCompleted] = {}
-        self.failed = ""
+        self.latest: dict[str, tuple[ChatEvent, float]] = {}
+        """The latest event of each agent, and its time."""
 
     def note(self, event: ChatEvent) -> None:
-        match event:
-            case PipelineStarted():
-                self.agents = event.agents
-            case AgentStarted():
-                self.started[event.agent] = time.monotonic()
-            case AgentCompleted():
-                self.completed[event.agent] = event
-            case PipelineFailed():
-                self.failed = event.agent
+        if isinstance(event, PipelineStarted):
+            self.latest = dict.fromkeys(event.agents, (event, time.monotonic()))
+        elif isinstance(event, AgentStarted | AgentCompleted | PipelineFailed) and event.agent in self.latest:
+            self.latest[event.agent] = event, time.monotonic()
 
     def __rich__(self) -> Group:
-        return Group(*map(self.line, self.agents))
+        return Group(*map(self.line, self.latest))
 
     def line(self, agent: str) -> Text:
-        name, done = agent.replace("_", " "), self.completed.get(agent)
-        if agent == self.failed:
-            return Text(f"{self.glyphs.fault} {name}", "red")
-        if done is not None:
-            line = Text.assemble((f"{self.glyphs.yes} {name}", "green"))
-            line.append(f"  {done.elapsed_ms / 1000:.1f} s  {visible(done.said)}", "dim")
-            return line
-        if agent in self.started:
-            return Text(f"{self.glyphs.held} {name}  {time.monotonic() - self.started[agent]:.0f} s")
-        return Text(f"{self.glyphs.passed} {name}", "dim")
+        name, (event, since) = agent.replace("_", " "), self.latest[agent]
+        match event:
+            case PipelineFailed():
+                return Text(f"{self.glyphs.fault} {name}", "red")
+            case AgentCompleted():
+                took = f"  {event.elapsed_ms / 1000:.1f} s  {visible(event.said)}"
+                return Text.assemble((f"{self.glyphs.yes} {name}", "green"), (took, "dim"))
+            case AgentStarted():
+                return Text(f"{self.glyphs.held} {name}  {time.monotonic() - since:.0f} s")
+            case _:
+                return Text(f"{self.glyphs.passed} {name}", "dim")
 
 
 @contextlib.contextmanager

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -35,16 +34,15 @@ STATES: dict[type[Event], str] = {
 }
 
 
-@contextlib.contextmanager
-def live_events() -> Iterator[Callable[[Event], None]]:
-    """A function that shows events on stderr, a line each, if that is a terminal."""
+def event_printer() -> Callable[[Event], None]:
+    """A function that prints events on stderr, a line each, if that is a terminal."""
     screen = console(stderr=True)
 
     def show(event: Event) -> None:
         if screen.is_terminal and (line := event_line(event, screen.glyphs)):
             screen.say((visible(line), "dim"))
 
-    yield show
+    return show
 
 
 def event_line(event: Event, glyphs: Glyphs) -> str:

@@ -19,7 +19,7 @@ from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
 from turnout.text.count import counted
 
-from .picture import elapsed
+from .picture import elapsed, fact_table
 from .screen import Glyphs, dollars, visible
 from .shape import Rail, bar, columns, headed, style_of
 
@@ -60,20 +60,14 @@ def _sections(
         first, last = (percent(bucket.model_share, 1) for bucket in (busy[0], busy[-1]))
         yield Text(f"a model decided {first} of the first {stretch} and {last} of the last", "dim")
     yield ""
-    grid = columns("dim", "wrap")
-    for name, lines in (
-        ("routes", [_shares(found.routes, found.decisions, glyphs)]),
-        ("outcomes", [_outcomes(found, glyphs)]),
+    yield fact_table(
+        ("routes", [_shares(found.routes, found.decisions, glyphs), ""]),
+        ("outcomes", [_outcomes(found, glyphs), ""]),
         ("asked", _asked(found, glyphs)),
         ("latency", [_latency(found, glyphs)]),
         ("money", _money(found, glyphs)),
         ("waiting", _waiting(waiting)),
-    ):
-        for number, line in enumerate(lines):
-            grid.add_row("" if number else name, line)
-            if isinstance(line, Table):
-                grid.add_row("", "")
-    yield grid
+    )
 
 
 class Marks:
@@ -81,7 +75,6 @@ class Marks:
 
     def __init__(self, found: Stats, glyphs: Glyphs) -> None:
         signs = _SIGNS if glyphs.full == "█" else _PLAIN_SIGNS
-        self.dot = glyphs.dot
         self.layers = sorted(found.layers, key=lambda layer: (ORDER.find(found.letters.get(layer, "")), layer))
         self.sign = {layer: signs[number % len(signs)] for number, layer in enumerate(self.layers)}
         self.style = {layer: _COLOURS[number % len(_COLOURS)] for number, layer in enumerate(self.layers)}
@@ -195,11 +188,12 @@ def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
         yield f"{len(rest)} others", sum(count for _, count in rest)
 
 
-def _asked(found: Stats, glyphs: Glyphs) -> Iterator[Table]:
+def _asked(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
     """How often each model was asked for a decision, whatever came of it."""
     if found.asked:
         named = {name or "unknown model": count for name, count in found.asked.items()}
         yield _shares(named, found.decisions, glyphs)
+        yield ""
 
 
 def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
@@ -223,6 +217,7 @@ def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
         yield Text("unknown: nothing was written down about the answers", "dim")
         return
     yield _by_model(found.spent, glyphs)
+    yield ""
     priced = sum(one.priced for one in found.spent)
     compared = sum(one.compared for one in found.spent)
     costs, deciding = _total(one.cost_usd for one in found.spent), _total(one.classifier_usd for one in found.spent)
