@@ -16,7 +16,7 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.runtime.load import EmbedderChoice
 
 from .application import needing
-from .option import STDIN
+from .option import STDIN, ShareOption
 
 # Too few held-out rows measure nothing; more than half would leave too few to learn from.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
@@ -29,9 +29,7 @@ EmbedderOption = Annotated[
         show_default=True,
     ),
 ]
-HoldOutOption = Annotated[
-    str, Parameter(name="--hold-out", metavar="SHARE", help="The share held out for evaluation.", show_default=True)
-]
+HoldOutOption = Annotated[ShareOption, Parameter(name="--hold-out", help="The share held out for evaluation.")]
 ModelOption = Annotated[
     str | None,
     Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, instead of the one in use."),

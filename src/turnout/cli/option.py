@@ -42,6 +42,12 @@ def no_folder(_: object, name: str | None) -> None:
         raise ValueError(f"{name} is a directory: name a .toml file")
 
 
+# Kinds of values, for options that add their own help.
+FileOption = Annotated[str | None, Parameter(metavar="FILE")]
+NameOption = Annotated[str | None, Parameter(metavar="NAME")]
+NumberOption = Annotated[int, Parameter(metavar="N", show_default=True)]
+ShareOption = Annotated[str, Parameter(metavar="SHARE", show_default=True)]
+
 ProfileArgument = Annotated[
     str,
     Parameter(
@@ -176,9 +182,7 @@ class TimeOptions:
 class SpanOptions(TimeOptions):
     """Which decisions: the profile and the span of time."""
 
-    profile: Annotated[
-        str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
-    ] = None
+    profile: Annotated[NameOption, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.")] = None
 
     @property
     def logged_as(self) -> str | None:

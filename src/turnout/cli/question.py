@@ -21,7 +21,7 @@ from turnout.runtime.load import load_profile, open_models
 from turnout.text.control import escape_json
 from turnout.text.json import UNREADABLE
 
-from .option import STDIN, ConfigOption, ProfileOption, clean
+from .option import STDIN, ConfigOption, FileOption, ProfileOption, clean
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
@@ -43,12 +43,8 @@ class Ask:
     profile: ProfileOption = DEFAULT_PROFILE
     declare: Annotated[str | None, Parameter(help="The route you ask for by name.", metavar="ROUTE")] = None
     ceiling: Annotated[str | None, Parameter(help="The most expensive route you may have.", metavar="ROUTE")] = None
-    session: Annotated[
-        str | None, Parameter(help="A JSONL file of earlier turns; the question is added to it.", metavar="FILE")
-    ] = None
-    turns: Annotated[str | None, Parameter(help='A conversation: a JSON list of {"role", "text"}.', metavar="FILE")] = (
-        None
-    )
+    session: Annotated[FileOption, Parameter(help="A JSONL file of earlier turns; the question is added to it.")] = None
+    turns: Annotated[FileOption, Parameter(help='A conversation: a JSON list of {"role", "text"}.')] = None
     local: Annotated[bool, Parameter(help="Ask local layers only: no model, no network.")] = False
     config: ConfigOption = None
 

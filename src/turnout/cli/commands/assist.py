@@ -19,7 +19,7 @@ from ..app import examples_of, show_paragraphs
 from ..application import local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, visible_lines, write_json
 from ..draw.shape import headed
-from ..option import ConfigOption, JsonOption, StoreOptions, TextArgument, hint
+from ..option import ConfigOption, FileOption, JsonOption, NameOption, StoreOptions, TextArgument, hint
 from ..question import read_text
 from ..stream import progressing
 
@@ -39,7 +39,7 @@ def ingest(
     folder: Annotated[str, Parameter(name="DIR", help="Markdown, HTML, reStructuredText, text, PDF and code.")],
     /,
     *,
-    library: Annotated[str | None, Parameter(help="Its name; by default the folder's.", metavar="NAME")] = None,
+    library: Annotated[NameOption, Parameter(help="Its name; by default the folder's.")] = None,
     version: Annotated[
         str,
         Parameter(
@@ -87,9 +87,7 @@ def ask(
     ] = None,
     library: Annotated[str, Parameter(help="Ask only this library.", metavar="NAME")] = "",
     version: Annotated[str, Parameter(help="This version; else the one you name, else the newest.", metavar="V")] = "",
-    selected: Annotated[
-        str | None, Parameter(help="A file with the code that “this” refers to.", metavar="FILE")
-    ] = None,
+    selected: Annotated[FileOption, Parameter(help="A file with the code that “this” refers to.")] = None,
     context: Annotated[str, Parameter(help="Platform data: usage, quota, billing.", metavar="TEXT")] = "",
     session: Annotated[str | None, Parameter(help="The name of a session; earlier turns in it are known.")] = None,
     json: JsonOption = False,

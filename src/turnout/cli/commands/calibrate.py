@@ -19,7 +19,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, bar, columns
 from ..labelled import ModelOption, check_files, needing_learn, percentage, read_share
-from ..option import ConfigOption, JsonOption, ProfileOption, check_least, hint
+from ..option import ConfigOption, FileOption, JsonOption, NumberOption, ProfileOption, ShareOption, check_least, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -44,16 +44,12 @@ def calibrate(
     /,
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
-    max_error: Annotated[
-        str, Parameter(metavar="SHARE", help="The share of local decisions that may be wrong.", show_default=True)
-    ] = "2%",
-    confidence: Annotated[str, Parameter(metavar="SHARE", help="How sure that must be.", show_default=True)] = "95%",
-    seed: Annotated[
-        int, Parameter(metavar="N", help="Draws the questions that choose from those that test.", show_default=True)
-    ] = 0,
+    max_error: Annotated[ShareOption, Parameter(help="The share of local decisions that may be wrong.")] = "2%",
+    confidence: Annotated[ShareOption, Parameter(help="How sure that must be.")] = "95%",
+    seed: Annotated[NumberOption, Parameter(help="Draws the questions that choose from those that test.")] = 0,
     model: ModelOption = None,
     out: Annotated[
-        str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
+        FileOption, Parameter(name=("--out", "-o"), help="Write a profile that extends the old one.")
     ] = None,
     force: Annotated[bool, Parameter(help="Overwrite an existing file.")] = False,
     json: JsonOption = False,

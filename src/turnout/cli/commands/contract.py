@@ -32,7 +32,9 @@ from ..draw.screen import Glyphs, clock, console, quoted, visible, write_json
 from ..draw.shape import columns
 from ..option import (
     FieldOption,
+    FileOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     SpanOptions,
     TenantOptions,
@@ -133,20 +135,13 @@ def _seen(one: RuleReport) -> str:
 def flips(
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
-    source: Annotated[
-        str | None, Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.", metavar="FILE")
-    ] = None,
+    source: Annotated[FileOption, Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.")] = None,
     field: FieldOption = "text",
-    histories: Annotated[
-        int, Parameter(help="Histories for each question.", metavar="N", show_default=True)
-    ] = HISTORIES,
+    histories: Annotated[NumberOption, Parameter(help="Histories for each question.")] = HISTORIES,
     most: Annotated[
-        int,
-        Parameter(
-            name="--questions", help="How many questions of the log, the newest.", metavar="N", show_default=True
-        ),
+        NumberOption, Parameter(name="--questions", help="How many questions of the log, the newest.")
     ] = MOST,
-    seed: Annotated[int, Parameter(help="The same seed makes the same histories.", metavar="N", show_default=True)] = 0,
+    seed: Annotated[NumberOption, Parameter(help="The same seed makes the same histories.")] = 0,
     when: TimeOptions = TimeOptions(),
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),

@@ -20,6 +20,7 @@ from ..draw.screen import console, visible, write_json
 from ..option import (
     FieldOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     TenantOptions,
     TimeOptions,
@@ -47,9 +48,7 @@ def diff(
     when: TimeOptions = TimeOptions(),
     field: FieldOption = "text",
     json: JsonOption = False,
-    limit: Annotated[
-        int, Parameter(help="How many of the questions that change are listed.", metavar="N", show_default=True)
-    ] = LISTED,
+    limit: Annotated[NumberOption, Parameter(help="How many of the questions that change are listed.")] = LISTED,
     workers: WorkersOption = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:

@@ -17,7 +17,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, columns
 from ..labelled import check_files, needing_learn
-from ..option import ConfigOption, JsonOption, ProfileOption
+from ..option import ConfigOption, FileOption, JsonOption, ProfileOption
 from ..stream import progressing, writing
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def evaluate(
             show_default=True,
         ),
     ] = (),
-    card: Annotated[str | None, Parameter(metavar="FILE", help="Write the model's card, one HTML file.")] = None,
+    card: Annotated[FileOption, Parameter(help="Write the model's card, one HTML file.")] = None,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:

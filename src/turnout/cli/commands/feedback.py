@@ -12,7 +12,7 @@ from turnout.store import Feedback, Logged
 from turnout.store.judge import RIGHT, judge, routes_of
 
 from ..draw.screen import console, visible, write_json
-from ..option import DecisionArgument, JsonOption, TenantOptions, user_name
+from ..option import DecisionArgument, JsonOption, NameOption, TenantOptions, user_name
 
 
 def feedback(
@@ -20,7 +20,7 @@ def feedback(
     word: Annotated[str, Parameter(name="WORD", help="right, wrong, or the route it should have been.")],
     /,
     *,
-    by: Annotated[str | None, Parameter(help="Who gives it; by default you.", metavar="NAME")] = None,
+    by: Annotated[NameOption, Parameter(help="Who gives it; by default you.")] = None,
     note: Annotated[str, Parameter(help="Why.", metavar="TEXT")] = "",
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),

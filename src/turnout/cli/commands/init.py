@@ -21,7 +21,7 @@ from turnout.text.count import counted
 from ..application import needing
 from ..draw.screen import console, visible
 from ..labelled import EmbedderOption, HoldOutOption, check_readable, read_hold_out, refuse_overwriting
-from ..option import STDIN, ConfigOption, clean, hint, user_name
+from ..option import STDIN, ConfigOption, FileOption, NumberOption, clean, hint, user_name
 from ..stream import phases
 from .train import print_report
 
@@ -38,8 +38,7 @@ def init(
     /,
     *,
     source: Annotated[
-        str | None,
-        Parameter(name="--from", metavar="FILE", help="Labelled texts: CSV or TSV with a header, or JSONL."),
+        FileOption, Parameter(name="--from", help="Labelled texts: CSV or TSV with a header, or JSONL.")
     ] = None,
     text: Annotated[
         str | None, Parameter(metavar="COLUMN", help="The column of texts; needed only if it is not clear.")
@@ -54,7 +53,7 @@ def init(
         ),
     ] = None,
     embedder: EmbedderOption = "auto",
-    seed: Annotated[int, Parameter(metavar="N", help="Divides the rows.", show_default=True)] = 0,
+    seed: Annotated[NumberOption, Parameter(help="Divides the rows.")] = 0,
     held_out: HoldOutOption = "20%",
     out: Annotated[str, Parameter(name=("--out", "-o"), metavar="DIR", help="The folder to write to.")] = ".",
     force: Annotated[bool, Parameter(help="Overwrite files, and the student of a profile of that name.")] = False,

@@ -19,7 +19,7 @@ from turnout.store.records import LogFilter
 
 from ..draw.log import DecisionLines
 from ..draw.screen import complain, console, visible, write_json
-from ..option import JsonOption, OperatorOptions, SpanOptions
+from ..option import JsonOption, NameOption, NumberOption, OperatorOptions, SpanOptions
 from ..question import session_name
 
 LATEST = 20
@@ -29,19 +29,17 @@ POLL_S = 0.5
 
 def log(
     *,
-    limit: Annotated[
-        int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N", show_default=True)
-    ] = LATEST,
+    limit: Annotated[NumberOption, Parameter(name=("--limit", "-n"), help="How many, the latest.")] = LATEST,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep listing decisions as they come in.")] = False,
     which: SpanOptions = SpanOptions(),
-    route: Annotated[str | None, Parameter(help="Only those with this route.", metavar="NAME")] = None,
+    route: Annotated[NameOption, Parameter(help="Only those with this route.")] = None,
     by: Annotated[str | None, Parameter(help="Only those this layer decided.", metavar="LAYER")] = None,
     outcome: Annotated[
         str | None, Parameter(help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
     ] = None,
     text: Annotated[str | None, Parameter(help="Only questions with these words in them.", metavar="WORDS")] = None,
     wrong: Annotated[bool, Parameter(help="Only those that were marked as wrong.")] = False,
-    session: Annotated[str | None, Parameter(help="Only this session: its name, or its file.", metavar="NAME")] = None,
+    session: Annotated[NameOption, Parameter(help="Only this session: its name, or its file.")] = None,
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
 ) -> None:

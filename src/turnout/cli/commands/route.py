@@ -11,7 +11,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
 from ..draw.screen import complain, console, write_json
-from ..option import DbOption, JsonOption, TextArgument, hint
+from ..option import DbOption, JsonOption, NameOption, TextArgument, hint
 from ..question import Ask
 
 # For a profile with layers that only its application has.
@@ -24,9 +24,7 @@ def route(
     *,
     ask: Ask = Ask(),
     json: JsonOption = False,
-    tenant: Annotated[
-        str | None, Parameter(help="The tenant of the question, for the decision log.", metavar="NAME")
-    ] = None,
+    tenant: Annotated[NameOption, Parameter(help="The tenant of the question, for the decision log.")] = None,
     no_log: Annotated[bool, Parameter(help="Do not log the decision.")] = False,
     db: DbOption = None,
 ) -> None:

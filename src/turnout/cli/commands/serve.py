@@ -13,7 +13,7 @@ from cyclopts import Parameter, validators
 from turnout.core.errors import TurnoutError
 
 from ..application import needing
-from ..option import StoreOptions, hint
+from ..option import NameOption, StoreOptions, hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turnout.web.server import Server
     from turnout.web.settings import ServerSettings
 
-PORT = validators.Number(gte=0, lte=65_535)
+PortOption = Annotated[int | None, Parameter(metavar="N", validator=validators.Number(gte=0, lte=65_535))]
 
 
 def serve(
@@ -30,14 +30,10 @@ def serve(
     host: Annotated[
         str | None, Parameter(help="Where clients connect; by default this machine only.", metavar="ADDRESS")
     ] = None,
-    port: Annotated[
-        int | None, Parameter(help="The port clients connect to; by default 8401.", metavar="N", validator=PORT)
-    ] = None,
-    admin_port: Annotated[
-        int | None, Parameter(help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT)
-    ] = None,
+    port: Annotated[PortOption, Parameter(help="The port clients connect to; by default 8401.")] = None,
+    admin_port: Annotated[PortOption, Parameter(help="The port of health and metrics; by default 8402.")] = None,
     profile: Annotated[
-        str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
+        NameOption, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.")
     ] = None,
     where: StoreOptions = StoreOptions(),
 ) -> None:

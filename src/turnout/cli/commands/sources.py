@@ -13,7 +13,7 @@ from turnout.core.errors import TurnoutError, suggest
 from ..app import examples_of
 from ..application import needing
 from ..draw.screen import console, visible, write_json
-from ..option import ConfigOption, JsonOption, find_path, hint
+from ..option import ConfigOption, FileOption, JsonOption, NameOption, find_path, hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,11 +100,11 @@ def add_source(
     kind: Annotated[str | None, Parameter(help="kiwix, news, web, forecast, ha, uptime, changes or files.")] = None,
     url: Annotated[str | None, Parameter(help="Where it is; for news, a feed, or FreshRSS with --user.")] = None,
     folder: Annotated[str | None, Parameter(help="The folder that is searched.", metavar="DIR")] = None,
-    zim: Annotated[str | None, Parameter(help="A ZIM file, for kiwix without a server.", metavar="FILE")] = None,
+    zim: Annotated[FileOption, Parameter(help="A ZIM file, for kiwix without a server.")] = None,
     token_env: Annotated[
         str | None, Parameter(help="The environment variable with its token, never the token itself.", metavar="VAR")
     ] = None,
-    user: Annotated[str | None, Parameter(help="The user of FreshRSS.", metavar="NAME")] = None,
+    user: Annotated[NameOption, Parameter(help="The user of FreshRSS.")] = None,
     place: Annotated[str | None, Parameter(help="The town whose weather is meant.", metavar="TEXT")] = None,
     private: Annotated[bool, Parameter(help="Its host is in your own network.")] = False,
     config: ConfigOption = None,

@@ -26,6 +26,7 @@ from ..labelled import AcceptOption, LayerOption, name_as_typed, needing_learn
 from ..option import (
     ConfigOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     SinceOption,
     TenantOptions,
@@ -80,9 +81,7 @@ def shadow(
     model: Annotated[
         str | None, Parameter(help="The challenger; by default the newest that is not in use.", metavar="DIGEST")
     ] = None,
-    limit: Annotated[
-        int, Parameter(help="At most this many questions, the newest.", metavar="N", show_default=True)
-    ] = 10_000,
+    limit: Annotated[NumberOption, Parameter(help="At most this many questions, the newest.")] = 10_000,
     when: TimeOptions = TimeOptions(),
     where: TenantOptions = TenantOptions(),
 ) -> None:

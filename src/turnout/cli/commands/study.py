@@ -18,7 +18,7 @@ from turnout.text.count import counted
 from ..app import examples_of, show_paragraphs
 from ..application import follow, local_caller, needing, open_runtime, opened_runtime, run
 from ..draw.screen import console, dollars, visible, visible_lines, write_json
-from ..option import JsonOption, StoreOptions, TextArgument, find_path, hint
+from ..option import FileOption, JsonOption, StoreOptions, TextArgument, find_path, hint
 from ..question import read_text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def ask(
     text: TextArgument = None,
     /,
     *,
-    image: Annotated[str | None, Parameter(help="The page: JPEG, PNG or WebP. Read if needed.", metavar="FILE")] = None,
+    image: Annotated[FileOption, Parameter(help="The page: JPEG, PNG or WebP. Read if needed.")] = None,
     notes: Annotated[str | None, Parameter(help="A folder of Markdown notes.", metavar="DIR")] = None,
     session: SessionOption = "default",
     look: Annotated[bool, Parameter(help="Ask the last question again, with the page.")] = False,

@@ -35,7 +35,10 @@ from ..labelled import (
 )
 from ..option import (
     STDIN,
+    FileOption,
     JsonOption,
+    NameOption,
+    NumberOption,
     ProfileOption,
     StoreOptions,
     TimeOptions,
@@ -52,17 +55,18 @@ if TYPE_CHECKING:
 LISTED = 5
 
 
+AimShare = Annotated[str | None, Parameter(metavar="SHARE")]
+
+
 @Parameter(name="*")
 @dataclass(frozen=True)
 class AimOptions:
     """The options for the aim of a gain layer's thresholds, as typed."""
 
-    keep_quality: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
-    ] = None
-    budget: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
-    ] = None
+    keep_quality: Annotated[AimShare, Parameter(help="With --outcomes: the cheapest that keeps this much (95%).")] = (
+        None
+    )
+    budget: Annotated[AimShare, Parameter(help="With --outcomes: the best for this share of the extra cost.")] = None
     max_cost: Annotated[
         str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
     ] = None
@@ -78,7 +82,7 @@ def train(
     layer: LayerOption = None,
     from_log: Annotated[bool, Parameter(help="Train on the decision log as well.")] = False,
     when: TimeOptions = TimeOptions(),
-    tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
+    tenant: Annotated[NameOption, Parameter(help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
         Parameter(
@@ -86,13 +90,11 @@ def train(
         ),
     ] = True,
     outcomes: Annotated[
-        str | None, Parameter(metavar="FILE", help="Which model answered correctly: trains a gain layer instead.")
+        FileOption, Parameter(help="Which model answered correctly: trains a gain layer instead.")
     ] = None,
     aim: AimOptions = AimOptions(),
     embedder: EmbedderOption = "auto",
-    seed: Annotated[
-        int, Parameter(metavar="N", help="Divides the rows; keep it from one training to the next.", show_default=True)
-    ] = 0,
+    seed: Annotated[NumberOption, Parameter(help="Divides the rows; keep it from one training to the next.")] = 0,
     held_out: HoldOutOption = "20%",
     by_session: Annotated[
         bool, Parameter(help="Keep the rows of a session together: all for training, or all held out.")
@@ -104,9 +106,7 @@ def train(
         ),
     ] = True,
     accept: AcceptOption = (),
-    quarantine: Annotated[
-        str | None, Parameter(metavar="FILE", help="Write the rows that were set aside, and why.")
-    ] = None,
+    quarantine: Annotated[FileOption, Parameter(help="Write the rows that were set aside, and why.")] = None,
     out: Annotated[
         str | None, Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf.")
     ] = None,
