@@ -16,7 +16,7 @@ from ..application import follow, local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
 from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, check_least, user_name
 from ..question import SessionOption, append_turns, check_session, read_session, read_text
-from .claims_audit import audit
+from .claims_audit import audit, show_card
 from .claims_library import LIBRARY_COMMANDS, no_such_card, opened
 
 if TYPE_CHECKING:
@@ -157,19 +157,13 @@ def show_claim(
     *,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> None:
+) -> int:
     """Show a card: the claim, the verdict, the answer and its sources."""
-    from ..draw.audit import card_picture
-
     with opened(where) as library:
         card = library.get(ident)
         if card is None:
             raise no_such_card(ident, (one.id for one in library.list()))
-    if json:
-        write_json(card)
-        return
-    screen = console()
-    screen.prose(card_picture(card, screen.glyphs))
+    return show_card(card, json=json)
 
 
 @app.command(name="search")

@@ -35,7 +35,7 @@ def audit(
     """
     claim = read_text(text)
     runtime = open_runtime(where, "claims")
-    return _show(run(runtime, _audit(runtime, claim, context)), json=json)
+    return show_card(run(runtime, _audit(runtime, claim, context)), json=json)
 
 
 async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFailed:
@@ -58,7 +58,8 @@ async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFail
         return await pipeline.result(ident)
 
 
-def _show(result: Card | AuditFailed, *, json: bool) -> int:
+def show_card(result: Card | AuditFailed, *, json: bool) -> int:
+    """Show a card, or why there is none; returns the exit code."""
     from turnout.apps.claims.card import Card
 
     from ..draw.audit import card_picture
