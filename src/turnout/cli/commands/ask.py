@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnout.apps.sources.ask import AskRequest
+from turnout.apps.sources.plan import MOST_SOURCES, Plan
+from turnout.apps.sources.result import SearchResult
 from turnout.core.errors import TurnoutError
 from turnout.core.query import Query, Turn
 
@@ -16,9 +19,6 @@ from ..question import SessionOption, append_turns, check_session, read_session,
 
 if TYPE_CHECKING:
     from turnout.apps.sources.app import SourcesApp
-    from turnout.apps.sources.ask import AskRequest
-    from turnout.apps.sources.plan import Plan
-    from turnout.apps.sources.result import SearchResult
 
 
 def ask(
@@ -40,8 +40,6 @@ def ask(
 ) -> int:
     with needing("asking sources needs"):
         from turnout.apps.sources.app import SourcesApp
-        from turnout.apps.sources.ask import AskRequest
-        from turnout.apps.sources.plan import MOST_SOURCES
 
     if fuse and source not in ("auto", "fusion"):
         raise TurnoutError(f"--source {source[:40]} and --fuse exclude each other: name all of them with --fuse")
@@ -70,7 +68,6 @@ async def _plan(app: SourcesApp, request: AskRequest) -> Plan:
 
 async def _ask(app: SourcesApp, request: AskRequest) -> SearchResult:
     """Ask, and show each source on stderr as it ends."""
-    from turnout.apps.sources.result import SearchResult
 
     from ..draw.ask import live_sources
 

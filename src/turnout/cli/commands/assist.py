@@ -11,8 +11,12 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
+from turnout.apps.assist.event import AskContext, AssistAnswer
+from turnout.apps.assist.library import Libraries, open_libraries, shared_place
+from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import TurnoutError
 from turnout.core.query import Query
+from turnout.runtime.load import open_embedder
 from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
@@ -25,8 +29,6 @@ from ..stream import progressing
 
 if TYPE_CHECKING:
     from turnout.apps.assist.app import AssistApp
-    from turnout.apps.assist.event import AskContext, AssistAnswer
-    from turnout.apps.assist.library import Libraries
 
 app = App(name="assist", help_epilogue=examples_of("assist"))
 NEEDS = "the assistant needs"
@@ -101,7 +103,6 @@ def ask(
     """
     with needing(NEEDS):
         from turnout.apps.assist.app import AssistApp
-        from turnout.apps.assist.event import AskContext
 
     query = Query(read_text(text), declared=query_type, session=session)
     code = File(selected).read_text(encoding="utf-8", errors="replace") if selected is not None else ""
@@ -175,9 +176,6 @@ def forget(
 def _opened(config: str | None) -> Iterator[Libraries]:
     with needing(NEEDS):
         import turnout.apps.assist.app  # noqa: F401 - to find out whether the extra is installed
-    from turnout.apps.assist.library import open_libraries, shared_place
-    from turnout.config.settings import store_settings, store_url
-    from turnout.runtime.load import open_embedder
 
     place = shared_place(store_url(None, store_settings(config)))
     libraries = open_libraries(place, open_embedder(config))

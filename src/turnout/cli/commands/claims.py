@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from turnout.apps.claims.card import Card, ClaimType, read_type
 from turnout.core.errors import TurnoutError, suggest
 from turnout.core.query import Turn
+from turnout.runtime.log import reading_log, records_with
+from turnout.store.judge import judge, routes_of
 
 from ..app import examples_of, show_paragraphs
 from ..application import follow, local_caller, needing, open_runtime, run
@@ -22,7 +25,6 @@ from .claims_library import LIBRARY_COMMANDS, no_such_card, opened
 if TYPE_CHECKING:
     from turnout.apps.claims.answer import ClaimAnswer
     from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
-    from turnout.apps.claims.card import Card, ClaimType
     from turnout.apps.claims.pipeline import AuditFailed
 
 app = App(name="claims", help_epilogue=examples_of("claims"))
@@ -112,8 +114,6 @@ def claim_feedback(
     where: TenantOptions = TenantOptions(),
 ) -> None:
     """Say whether this was the right claim. Your feedback is kept with the decision, and training uses it."""
-    from turnout.runtime.log import reading_log, records_with
-    from turnout.store.judge import judge, routes_of
 
     note = f"card {card} {note}".strip() if card else note
     with reading_log(where) as store:
@@ -197,7 +197,6 @@ def search_claims(
 
 
 def _read_kind(text: str) -> ClaimType | None:
-    from turnout.apps.claims.card import ClaimType, read_type
 
     claim_type = read_type(text) if text else None
     if text and claim_type is None:

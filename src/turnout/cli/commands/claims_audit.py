@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnout.apps.claims.card import Card
 from turnout.core.decision import new_id
 
 from ..application import local_caller, open_runtime, run
@@ -16,7 +17,6 @@ from ..option import JsonOption, StoreOptions, TextArgument
 from ..question import read_text
 
 if TYPE_CHECKING:
-    from turnout.apps.claims.card import Card
     from turnout.apps.claims.pipeline import AuditFailed
     from turnout.runtime.runtime import Runtime
 
@@ -60,7 +60,6 @@ async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFail
 
 def show_card(result: Card | AuditFailed, *, json: bool) -> int:
     """Show a card, or why there is none; returns the exit code."""
-    from turnout.apps.claims.card import Card
 
     from ..draw.audit import card_picture
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
+from turnout.apps.claims.exchange import BadCards, CardProblem, read_cards, starter_cards, write_cards, write_reviews
+from turnout.apps.claims.kind import retype
+from turnout.apps.claims.library import ClaimLibrary, open_library
+from turnout.apps.claims.match import LabelledQuestion, fit_observed, observe, share_found
 from turnout.core.errors import TurnoutError, suggest
 from turnout.text.count import counted
+from turnout.text.json import UNREADABLE, why_unreadable
 
 from ..application import opened_runtime
 from ..draw.screen import console, visible, write_json
 from ..option import STDIN, JsonOption, StoreOptions
 from ..stream import reading, writing
-
-if TYPE_CHECKING:
-    from turnout.apps.claims.library import ClaimLibrary
-    from turnout.apps.claims.match import LabelledQuestion
 
 # A hundred thousand cards with everything their agents wrote.
 FILE_BYTES = 512 * 1024 * 1024
@@ -28,7 +29,6 @@ FILE_BYTES = 512 * 1024 * 1024
 @contextlib.contextmanager
 def opened(where: StoreOptions) -> Iterator[ClaimLibrary]:
     """The library of a store, for one command."""
-    from turnout.apps.claims.library import open_library
 
     with opened_runtime(where, "claims") as runtime, open_library(runtime) as library:
         yield library
@@ -46,7 +46,6 @@ def import_cards(
 
     A file with a mistake is refused as a whole, and every mistake in it is named with its line.
     """
-    from turnout.apps.claims.exchange import BadCards, read_cards, starter_cards
 
     if bool(file) == starter:
         raise TurnoutError("name a FILE of cards, or --starter for those that ship with Turnout")
@@ -78,7 +77,6 @@ def export_cards(
     where: StoreOptions = StoreOptions(),
 ) -> None:
     """Export the library's cards; an import restores exactly what was exported."""
-    from turnout.apps.claims.exchange import write_cards, write_reviews
 
     with opened(where) as library, writing(file) as out:
         cards = list(library.list(hidden=hidden))
@@ -151,7 +149,6 @@ def calibrate(
     Each question is asked twice: with its card in the library and as if it were not there. A running server uses the
     new gate from the next question on.
     """
-    from turnout.apps.claims.match import fit_observed, observe, share_found
 
     if not 0 < bound < 1 or not 0 < confidence < 1:
         raise TurnoutError(f"--bound {bound} --confidence {confidence}: shares between 0 and 1")
@@ -185,7 +182,6 @@ def backfill_types(
     where: StoreOptions = StoreOptions(),
 ) -> None:
     """Set the type of cards that were imported without one, from the words of their claims."""
-    from turnout.apps.claims.kind import retype
 
     with opened(where) as library:
         pairs = [(card, new) for card in library.list(hidden=True) if (new := retype(card, every=every)) is not None]
@@ -203,9 +199,6 @@ def backfill_types(
 
 def read_questions(raw: bytes) -> list[LabelledQuestion]:
     """The labelled questions of a file; raises with every line that is not one."""
-    from turnout.apps.claims.exchange import BadCards, CardProblem
-    from turnout.apps.claims.match import LabelledQuestion
-    from turnout.text.json import UNREADABLE, why_unreadable
 
     found, problems = [], []
     for number, line in enumerate(raw.split(b"\n"), 1):

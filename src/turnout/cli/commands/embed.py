@@ -5,21 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path as File
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 from rich.filesize import decimal
 
 from turnout.core.errors import EmbedderError, QueryError
+from turnout.models.embed import (
+    BUILD,
+    TOKENS,
+    MiniLM,
+    embedder_folder,
+    find_embedder,
+    install,
+    missing_packages,
+    read_manifest,
+)
 
 from ..app import examples_of
 from ..draw.screen import as_typed_here, console, visible, write_json
 from ..option import JsonOption, TextArgument, clean
 from ..question import read_text
-
-if TYPE_CHECKING:
-    from turnout.models.embed import MiniLM
 
 app = App(name="embed", help_epilogue=examples_of("embed"))
 
@@ -35,7 +42,6 @@ NOT_INSTALLED = "No embedder is installed: turnout-build-minilm"
 @app.command(name="list")
 def list_embedders(*, json: JsonOption = False) -> None:
     """Show what is installed: name, size, hash, and how long a question takes on one thread."""
-    from turnout.models.embed import MiniLM, embedder_folder, missing_packages, read_manifest
 
     folder = embedder_folder()
     manifest = read_manifest(folder)
@@ -68,7 +74,6 @@ def _measure(embedder: MiniLM) -> float:
 
 
 def _facts(embedder: MiniLM, p50_ms: float | None) -> Iterator[tuple[str, str]]:
-    from turnout.models.embed import TOKENS
 
     manifest = embedder.manifest
     yield "name", embedder.name
@@ -99,7 +104,6 @@ def install_embedder(
 
     turnout-build-minilm builds it from its weights and installs it; some seconds, no network.
     """
-    from turnout.models.embed import BUILD, install
 
     if source is None:
         raise EmbedderError(f"{BUILD}; --from FOLDER takes one that was built on another machine")
@@ -125,7 +129,6 @@ def embed_text(
     json: JsonOption = False,
 ) -> None:
     """Embed a text, and show how similar others are to it: 1 is the same direction, 0 has nothing in common."""
-    from turnout.models.embed import find_embedder, missing_packages
 
     question = read_text(text)
     embedder = find_embedder()

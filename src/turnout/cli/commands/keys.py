@@ -7,25 +7,26 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter, validators
 
+from turnout.apps.caller import PERIODS
+from turnout.config.load import load_profile
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.runtime.log import reading_log, writing_log
-from turnout.store.keys import Key
+from turnout.store.keys import Key, Keys
 from turnout.text.count import counted
-from turnout.web.key import now_ms
+from turnout.web.auth import SCOPES, read_credential
+from turnout.web.key import make_key, now_ms
+from turnout.web.settings import server_settings
 
 from ..app import examples_of
 from ..draw.screen import console, dollars, visible, write_json
 from ..draw.shape import headed
 from ..option import JsonOption, StoreOptions
-
-if TYPE_CHECKING:
-    from turnout.store.keys import Keys
 
 app = App(name="keys", help_epilogue=examples_of("keys"))
 
@@ -65,7 +66,6 @@ class Rights:
         return values | ({"days": now_ms + self.days * DAY_MS} if self.days is not None else {})
 
     def check(self) -> None:
-        from turnout.web.auth import SCOPES
 
         for scope in self.scope:
             if scope not in SCOPES:
@@ -95,7 +95,6 @@ def create(
 
     The first key changes things: from then on a server that uses this store requires one with every request.
     """
-    from turnout.web.key import make_key
 
     _check_name(name)
     rights.check()
@@ -184,7 +183,6 @@ def _new(where: StoreOptions) -> str:
 def _find_key(keys: Keys, ident: str, where: StoreOptions) -> Key:
     """The key with this id, or with this name if no other has it, unless it is revoked. A whole credential stands for
     its id."""
-    from turnout.web.auth import read_credential
 
     credential = read_credential(ident)
     ident = credential.key_id if credential is not None else ident
@@ -211,8 +209,6 @@ def _check_name(name: str | None) -> None:
 
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
     """Raise if a profile the key will be used with does not exist or has no such tier: every request would fail."""
-    from turnout.config.load import load_profile
-    from turnout.web.settings import server_settings
 
     default = server_settings(where.config).profile or DEFAULT_PROFILE
     for name in profiles or ((default,) if ceiling is not None else ()):
@@ -232,7 +228,6 @@ class KeySpending(NamedTuple):
 
 
 def _spent(keys: Keys, key_id: str) -> KeySpending:
-    from turnout.apps.caller import PERIODS
 
     now = time.time()
     return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))

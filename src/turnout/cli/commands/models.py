@@ -9,7 +9,14 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from turnout.core.errors import TurnoutError, suggest
+from turnout.config.document import read
+from turnout.config.load import read_chain, shipped
+from turnout.config.settings import settings_file
+from turnout.core.errors import NetError, TurnoutError, suggest
+from turnout.core.model import Prompt
+from turnout.models.edit import set_slot, unset_slot
+from turnout.models.price import context_of, prices_of
+from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Slot, Slots, load_slots
 
 from ..app import examples_of
 from ..application import needing
@@ -19,7 +26,6 @@ from ..option import ConfigOption, JsonOption, hint
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
-    from turnout.models.slot import Slot, Slots
 
 app = App(name="models", help_epilogue=examples_of("models"))
 
@@ -31,7 +37,6 @@ PATIENCE_MS = 20_000
 @app.command(name="list")
 def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the slots: model, formats, prices, and whether its key is there."""
-    from turnout.models.slot import load_slots
 
     slots = load_slots(config)
     if json:
@@ -41,7 +46,6 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> Non
 
 
 def _row(slot: Slot) -> dict[str, object]:
-    from turnout.models.price import context_of, prices_of
 
     return {
         "slot": slot.name,
@@ -56,8 +60,6 @@ def _row(slot: Slot) -> dict[str, object]:
 
 
 def _draw(slots: Slots) -> None:
-    from turnout.models.price import prices_of
-    from turnout.models.slot import STAND_INS
 
     screen = console()
     # The column `where` is shown if two slots have the same model in two places.
@@ -100,7 +102,6 @@ async def try_models(
 
     The exit code is 1 if one of them does not answer. A paid model charges for it, far less than a cent.
     """
-    from turnout.models.slot import load_slots
 
     with needing("asking a model needs"):
         from turnout.models.ask import Models
@@ -126,8 +127,6 @@ async def try_models(
 
 async def _try_slot(models: Models, name: str) -> tuple[bool, str]:
     """Whether a slot answers, and a sentence about it."""
-    from turnout.core.errors import NetError
-    from turnout.core.model import Prompt
 
     slot = models.slots.find(name)
     assert slot is not None  # noqa: S101 - looked up before
@@ -146,8 +145,6 @@ async def _try_slot(models: Models, name: str) -> tuple[bool, str]:
 
 def _known_slots() -> tuple[str, ...]:
     """The slots that Turnout itself uses: the tiers, slots that others stand in for, and those of shipped profiles."""
-    from turnout.config.load import read_chain, shipped
-    from turnout.models.slot import DEFAULT_TIERS, STAND_INS
 
     layers = [layer for name in shipped() for layer in read_chain(name).document.tree.get("layers", ())]
     return (*DEFAULT_TIERS, *STAND_INS, "embedder", *(str(layer["slot"]) for layer in layers if "slot" in layer))
@@ -170,10 +167,6 @@ def set_model(
 
     The rest of the file stays as it is. The first slot you set also writes the default tiers.
     """
-    from turnout.config.document import read
-    from turnout.config.settings import settings_file
-    from turnout.models.edit import set_slot
-    from turnout.models.slot import load_slots
 
     before = settings_file(config)
     written = read(before).tree.get("models", {}) if before is not None and before.exists() else {}
@@ -208,8 +201,6 @@ def unset_model(
 
     The rest of the file stays as it is.
     """
-    from turnout.models.edit import unset_slot
-    from turnout.models.slot import load_slots
 
     file = unset_slot(slot, config)
     screen = console()

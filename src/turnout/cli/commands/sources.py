@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import App, Parameter
 
+from turnout.apps.sources.ask import PROFILE
+from turnout.apps.sources.source import Health, Source
+from turnout.config.write import Value
 from turnout.core.errors import TurnoutError, suggest
 
 from ..app import examples_of
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from turnout.apps.sources.settings import Sources
-    from turnout.apps.sources.source import Health, Source
-    from turnout.config.write import Value
 
 app = App(name="sources", help_epilogue=examples_of("sources"))
 
@@ -43,7 +44,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
 @app.command(name="list")
 async def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the sources you have, and those you could add. None of them is asked."""
-    from turnout.apps.sources.source import Health
 
     opened = _open(config)
     health = {
@@ -165,7 +165,6 @@ def _open(config: str | None) -> Sources:
 def _routes(config: str | None) -> tuple[str, ...]:
     """The sources of the profile."""
     from turnout import load
-    from turnout.apps.sources.ask import PROFILE
 
     return tuple(load(PROFILE, config=config).profile.routes)
 

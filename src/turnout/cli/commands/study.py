@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import App, Parameter
 
+from turnout.apps.event import Event, Failed
+from turnout.apps.study.ask import StudyAnswer, StudyQuestion
+from turnout.apps.study.image import MOST_BYTES, PageImage
+from turnout.apps.study.memory import day_of
+from turnout.apps.study.savings import total
 from turnout.core.errors import Refused, TurnoutError
 from turnout.text.count import counted
+from turnout.text.file import read_bytes
 
 from ..app import examples_of, show_paragraphs
 from ..application import follow, local_caller, needing, open_runtime, opened_runtime, run
@@ -22,10 +28,7 @@ from ..option import FileOption, JsonOption, StoreOptions, TextArgument, find_pa
 from ..question import read_text
 
 if TYPE_CHECKING:
-    from turnout.apps.event import Event
     from turnout.apps.study.app import StudyApp
-    from turnout.apps.study.ask import StudyAnswer, StudyQuestion
-    from turnout.apps.study.image import PageImage
 
 app = App(name="study", help_epilogue=examples_of("study"))
 memory = App(name="memory", help="See or forget what earlier sessions were about.")
@@ -55,7 +58,6 @@ def ask(
     """
     with needing(NEEDS):
         from turnout.apps.study.app import StudyApp
-        from turnout.apps.study.ask import StudyQuestion
 
     question = StudyQuestion("" if look else read_text(text), _page(image), session, look)
     folder = File(find_path("--notes", notes, os.path.isdir, "folder")) if notes is not None else None
@@ -95,7 +97,6 @@ def end(
 @app.command
 def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Show what was left out over all answers, what that saved, and how often it was missed."""
-    from turnout.apps.study.savings import total
 
     with _opened(where) as study:
         assert study.runtime.store is not None  # noqa: S101 - it was opened with one
@@ -120,7 +121,6 @@ def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -
 @memory.command(name="list")
 def list_memory(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """List the sessions that have ended, the newest first, each with its summary."""
-    from turnout.apps.study.memory import day_of
 
     with _opened(where) as study:
         sessions = study.sessions.remembered("")
@@ -152,9 +152,7 @@ def forget(
 
 async def _ask(app: StudyApp, question: StudyQuestion, *, json: bool) -> StudyAnswer:
     """Ask, and print each sentence when it is finished."""
-    from turnout.apps.event import Failed
     from turnout.apps.study.answer import SpokenSentence
-    from turnout.apps.study.ask import StudyAnswer
 
     def show(event: Event) -> None:
         if isinstance(event, SpokenSentence) and not json:
@@ -181,8 +179,6 @@ def _page(image: str | None) -> PageImage | None:
     if image is None:
         return None
     path = File(find_path("--image", image, os.path.isfile, "file"))
-    from turnout.apps.study.image import MOST_BYTES
-    from turnout.text.file import read_bytes
 
     def read() -> bytes:
         try:
