@@ -16,7 +16,7 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.runtime.load import EmbedderChoice
 
 from .application import needing
-from .option import STDIN, ShareOption
+from .option import STDIN, FolderOption, ShareOption
 
 # Too few held-out rows measure nothing; more than half would leave too few to learn from.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
@@ -31,8 +31,7 @@ EmbedderOption = Annotated[
 ]
 HoldOutOption = Annotated[ShareOption, Parameter(name="--hold-out", help="The share held out for evaluation.")]
 ModelOption = Annotated[
-    str | None,
-    Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, instead of the one in use."),
+    FolderOption, Parameter(name="--model", help="The trained model in that folder, instead of the one in use.")
 ]
 LayerOption = Annotated[
     str | None,

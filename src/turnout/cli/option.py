@@ -45,6 +45,7 @@ def no_folder(_: object, name: str | None) -> None:
 # Kinds of values, for options that add their own help.
 FileOption = Annotated[str | None, Parameter(metavar="FILE")]
 NameOption = Annotated[str | None, Parameter(metavar="NAME")]
+FolderOption = Annotated[str | None, Parameter(metavar="FOLDER")]
 NumberOption = Annotated[int, Parameter(metavar="N", show_default=True)]
 ShareOption = Annotated[str, Parameter(metavar="SHARE", show_default=True)]
 

@@ -197,7 +197,6 @@ def search_claims(
 
 
 def _read_kind(text: str) -> ClaimType | None:
-
     claim_type = read_type(text) if text else None
     if text and claim_type is None:
         known = [one.value for one in ClaimType]

@@ -25,7 +25,7 @@ from turnout.models.embed import (
 
 from ..app import examples_of
 from ..draw.screen import as_typed_here, console, visible, write_json
-from ..option import JsonOption, TextArgument, clean
+from ..option import FolderOption, JsonOption, TextArgument, clean
 from ..question import read_text
 
 app = App(name="embed", help_epilogue=examples_of("embed"))
@@ -74,7 +74,6 @@ def _measure(embedder: MiniLM) -> float:
 
 
 def _facts(embedder: MiniLM, p50_ms: float | None) -> Iterator[tuple[str, str]]:
-
     manifest = embedder.manifest
     yield "name", embedder.name
     yield "vectors", f"{embedder.width} numbers, of the first {TOKENS} tokens of a text"
@@ -90,12 +89,8 @@ def _facts(embedder: MiniLM, p50_ms: float | None) -> Iterator[tuple[str, str]]:
 def install_embedder(
     *,
     source: Annotated[
-        str | None,
-        Parameter(
-            name="--from",
-            help="The folder of an embedder that was built, here or on another machine.",
-            metavar="FOLDER",
-        ),
+        FolderOption,
+        Parameter(name="--from", help="The folder of an embedder that was built, here or on another machine."),
     ] = None,
     trust: Annotated[bool, Parameter(help="Accept one that was not built from the published weights.")] = False,
     json: JsonOption = False,

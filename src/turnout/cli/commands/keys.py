@@ -228,7 +228,6 @@ class KeySpending(NamedTuple):
 
 
 def _spent(keys: Keys, key_id: str) -> KeySpending:
-
     now = time.time()
     return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
 

@@ -46,7 +46,6 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> Non
 
 
 def _row(slot: Slot) -> dict[str, object]:
-
     return {
         "slot": slot.name,
         "model": slot.id,
@@ -60,7 +59,6 @@ def _row(slot: Slot) -> dict[str, object]:
 
 
 def _draw(slots: Slots) -> None:
-
     screen = console()
     # The column `where` is shown if two slots have the same model in two places.
     ambiguous = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cyclopts import App
 from rich.text import Text
 
+from turnout.config.check import layer_id
 from turnout.config.load import find, read_chain, shipped
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.runtime.load import load_profile
@@ -34,9 +35,6 @@ def list_profiles(*, json: JsonOption = False) -> None:
         ]
         write_json(rows)
         return
-
-    from turnout.config.check import layer_id
-
     screen = console()
     arrow = f" {screen.glyphs.arrow} "
     table = headed({"name": "bold", "routes": "", "layers": "wrap", "description": "wrap"})

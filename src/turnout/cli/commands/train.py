@@ -36,6 +36,7 @@ from ..labelled import (
 from ..option import (
     STDIN,
     FileOption,
+    FolderOption,
     JsonOption,
     NameOption,
     NumberOption,
@@ -108,7 +109,7 @@ def train(
     accept: AcceptOption = (),
     quarantine: Annotated[FileOption, Parameter(help="Write the rows that were set aside, and why.")] = None,
     out: Annotated[
-        str | None, Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf.")
+        FolderOption, Parameter(name=("--out", "-o"), help="Write it there instead of onto the shelf.")
     ] = None,
     promote: Annotated[
         bool,
