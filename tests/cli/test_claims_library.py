@@ -10,11 +10,11 @@ import pytest
 
 from apps.claims.a_card import card
 from turnout.apps.claims.exchange import starter_cards
-from turnout.cli.commands.claims_library import LIBRARY_COMMANDS, opened
+from turnout.cli.commands.claims_library import backfill_types, calibrate, export_cards, import_cards, opened
 from turnout.cli.option import STDIN, StoreOptions
 from turnout.core.errors import TooFewExamples, TurnoutError
 
-run = dict(LIBRARY_COMMANDS)
+run = {"import": import_cards, "export": export_cards, "calibrate": calibrate, "backfill-types": backfill_types}
 
 
 @pytest.fixture

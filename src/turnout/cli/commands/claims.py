@@ -6,7 +6,7 @@ from contextlib import aclosing
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from turnout.apps.claims.card import Card, ClaimType, read_type
 from turnout.core.errors import TurnoutError, suggest
@@ -14,23 +14,20 @@ from turnout.core.query import Turn
 from turnout.runtime.log import reading_log, records_with
 from turnout.store.judge import judge, routes_of
 
-from ..app import examples_of, show_paragraphs
+from ..app import show_paragraphs
 from ..application import follow, local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
 from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, check_least, user_name
 from ..question import SessionOption, append_turns, check_session, read_session, read_text
 from .claims_audit import audit, show_card
-from .claims_library import LIBRARY_COMMANDS, no_such_card, opened
+from .claims_library import app, no_such_card, opened
 
 if TYPE_CHECKING:
     from turnout.apps.claims.answer import ClaimAnswer
     from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
     from turnout.apps.claims.pipeline import AuditFailed
 
-app = App(name="claims", help_epilogue=examples_of("claims"))
 app.command(audit, name="audit")
-for _name, _run in LIBRARY_COMMANDS:
-    app.command(_run, name=_name)  # type: ignore[call-overload]
 
 TypeOption = Annotated[
     str, Parameter(name="--type", help="Only of this type, such as historical or epistemology.", metavar="TYPE")
@@ -114,7 +111,6 @@ def claim_feedback(
     where: TenantOptions = TenantOptions(),
 ) -> None:
     """Say whether this was the right claim. Your feedback is kept with the decision, and training uses it."""
-
     note = f"card {card} {note}".strip() if card else note
     with reading_log(where) as store:
         records = records_with(store, ident, where.tenant)

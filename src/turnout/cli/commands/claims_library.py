@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
 
 import msgspec
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from turnout.apps.claims.exchange import BadCards, CardProblem, read_cards, starter_cards, write_cards, write_reviews
 from turnout.apps.claims.kind import retype
@@ -17,10 +17,13 @@ from turnout.core.errors import TurnoutError, suggest
 from turnout.text.count import counted
 from turnout.text.json import UNREADABLE, why_unreadable
 
+from ..app import examples_of
 from ..application import opened_runtime
 from ..draw.screen import console, visible, write_json
 from ..option import STDIN, JsonOption, StoreOptions
 from ..stream import reading, writing
+
+app = App(name="claims", help_epilogue=examples_of("claims"))
 
 # A hundred thousand cards with everything their agents wrote.
 FILE_BYTES = 512 * 1024 * 1024
@@ -29,11 +32,11 @@ FILE_BYTES = 512 * 1024 * 1024
 @contextlib.contextmanager
 def opened(where: StoreOptions) -> Iterator[ClaimLibrary]:
     """The library of a store, for one command."""
-
     with opened_runtime(where, "claims") as runtime, open_library(runtime) as library:
         yield library
 
 
+@app.command(name="import")
 def import_cards(
     file: Annotated[str, Parameter(name="FILE", help="JSONL of cards, or ClaimReview as JSON-LD; `-` is stdin.")] = "",
     /,
@@ -46,7 +49,6 @@ def import_cards(
 
     A file with a mistake is refused as a whole, and every mistake in it is named with its line.
     """
-
     if bool(file) == starter:
         raise TurnoutError("name a FILE of cards, or --starter for those that ship with Turnout")
     try:
@@ -66,6 +68,7 @@ def import_cards(
         screen.say((f"{visible(ident)} says the same as {visible(other)}, which is the one that is found", "dim"))
 
 
+@app.command(name="export")
 def export_cards(
     file: Annotated[str, Parameter(name="FILE", help="Where to; `-`, or nothing, is stdout.")] = STDIN,
     /,
@@ -77,7 +80,6 @@ def export_cards(
     where: StoreOptions = StoreOptions(),
 ) -> None:
     """Export the library's cards; an import restores exactly what was exported."""
-
     with opened(where) as library, writing(file) as out:
         cards = list(library.list(hidden=hidden))
         for line in write_cards(cards) if form == "jsonl" else (write_reviews(cards),):
@@ -93,16 +95,19 @@ def no_such_card(ident: str, known: Iterable[str]) -> TurnoutError:
 CardArguments = Annotated[tuple[str, ...], Parameter(name="ID", help="The ids of cards.")]
 
 
+@app.command(name="hide")
 def hide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Hide cards: they stay in the library and answer no question."""
     _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, where)
 
 
+@app.command(name="unhide")
 def unhide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Let hidden cards answer questions again."""
     _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, where)
 
 
+@app.command(name="delete")
 def delete(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Delete cards permanently; `turnout claims export` writes them to a file first. A shipped card comes back with
     `turnout claims import --starter`."""
@@ -132,6 +137,7 @@ def _change(
         console().say(visible(f"{done}: {', '.join(ids)}"))
 
 
+@app.command(name="calibrate")
 def calibrate(
     file: Annotated[
         str, Parameter(name="FILE", help='JSONL of questions: {"question": …, "card": ID}; without a card it has none.')
@@ -149,7 +155,6 @@ def calibrate(
     Each question is asked twice: with its card in the library and as if it were not there. A running server uses the
     new gate from the next question on.
     """
-
     if not 0 < bound < 1 or not 0 < confidence < 1:
         raise TurnoutError(f"--bound {bound} --confidence {confidence}: shares between 0 and 1")
     questions = read_questions(_read(file))
@@ -174,6 +179,7 @@ def calibrate(
     )
 
 
+@app.command(name="backfill-types")
 def backfill_types(
     *,
     every: Annotated[bool, Parameter(name="--all", help="For every card, even if it has a type.")] = False,
@@ -182,7 +188,6 @@ def backfill_types(
     where: StoreOptions = StoreOptions(),
 ) -> None:
     """Set the type of cards that were imported without one, from the words of their claims."""
-
     with opened(where) as library:
         pairs = [(card, new) for card in library.list(hidden=True) if (new := retype(card, every=every)) is not None]
         for _, new in () if dry_run else pairs:
@@ -199,7 +204,6 @@ def backfill_types(
 
 def read_questions(raw: bytes) -> list[LabelledQuestion]:
     """The labelled questions of a file; raises with every line that is not one."""
-
     found, problems = [], []
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
@@ -221,15 +225,3 @@ def _read(file: str) -> bytes:
     if len(raw) > FILE_BYTES:
         raise TurnoutError(f"more than {FILE_BYTES:,} bytes: import them in parts")
     return raw
-
-
-LIBRARY_COMMANDS = [
-    ("import", import_cards),
-    ("export", export_cards),
-    ("hide", hide),
-    ("unhide", unhide),
-    ("delete", delete),
-    ("calibrate", calibrate),
-    ("backfill-types", backfill_types),
-]
-"""The commands this module adds to `turnout claims`, by name."""

@@ -42,7 +42,6 @@ NOT_INSTALLED = "No embedder is installed: turnout-build-minilm"
 @app.command(name="list")
 def list_embedders(*, json: JsonOption = False) -> None:
     """Show what is installed: name, size, hash, and how long a question takes on one thread."""
-
     folder = embedder_folder()
     manifest = read_manifest(folder)
     missing = missing_packages()
@@ -99,7 +98,6 @@ def install_embedder(
 
     turnout-build-minilm builds it from its weights and installs it; some seconds, no network.
     """
-
     if source is None:
         raise EmbedderError(f"{BUILD}; --from FOLDER takes one that was built on another machine")
     folder = File(source).expanduser()
@@ -124,7 +122,6 @@ def embed_text(
     json: JsonOption = False,
 ) -> None:
     """Embed a text, and show how similar others are to it: 1 is the same direction, 0 has nothing in common."""
-
     question = read_text(text)
     embedder = find_embedder()
     if embedder is None:

@@ -95,7 +95,6 @@ def create(
 
     The first key changes things: from then on a server that uses this store requires one with every request.
     """
-
     _check_name(name)
     rights.check()
     _check_ceiling(rights.ceiling, rights.profile, where)
@@ -144,7 +143,6 @@ def update(
 
     Running servers notice within half a minute. A new limit counts what was spent before.
     """
-
     own = {"name": name, "force": force}
     changes = {option: value for option, value in own.items() if value is not None} | rights.given(now_ms())
     for limit in remove:
@@ -183,7 +181,6 @@ def _new(where: StoreOptions) -> str:
 def _find_key(keys: Keys, ident: str, where: StoreOptions) -> Key:
     """The key with this id, or with this name if no other has it, unless it is revoked. A whole credential stands for
     its id."""
-
     credential = read_credential(ident)
     ident = credential.key_id if credential is not None else ident
     all_keys = keys.all()
@@ -209,7 +206,6 @@ def _check_name(name: str | None) -> None:
 
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
     """Raise if a profile the key will be used with does not exist or has no such tier: every request would fail."""
-
     default = server_settings(where.config).profile or DEFAULT_PROFILE
     for name in profiles or ((default,) if ceiling is not None else ()):
         profile = load_profile(name, config=where.config)
@@ -320,7 +316,6 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> None:
 
     A server on loopback then accepts any request from this machine; decisions made with the keys stay in the log.
     """
-
     deleted, valid = 0, list[str]()
     with contextlib.suppress(NoLogYet), reading_log(where) as store:
         deleted = store.keys.delete_all()

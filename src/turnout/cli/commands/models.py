@@ -37,7 +37,6 @@ PATIENCE_MS = 20_000
 @app.command(name="list")
 def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the slots: model, formats, prices, and whether its key is there."""
-
     slots = load_slots(config)
     if json:
         write_json([_row(slot) for slot in slots.slots.values()])
@@ -100,7 +99,6 @@ async def try_models(
 
     The exit code is 1 if one of them does not answer. A paid model charges for it, far less than a cent.
     """
-
     with needing("asking a model needs"):
         from turnout.models.ask import Models
         from turnout.net.client import Client
@@ -125,7 +123,6 @@ async def try_models(
 
 async def _try_slot(models: Models, name: str) -> tuple[bool, str]:
     """Whether a slot answers, and a sentence about it."""
-
     slot = models.slots.find(name)
     assert slot is not None  # noqa: S101 - looked up before
     if not slot.usable:
@@ -143,7 +140,6 @@ async def _try_slot(models: Models, name: str) -> tuple[bool, str]:
 
 def _known_slots() -> tuple[str, ...]:
     """The slots that Turnout itself uses: the tiers, slots that others stand in for, and those of shipped profiles."""
-
     layers = [layer for name in shipped() for layer in read_chain(name).document.tree.get("layers", ())]
     return (*DEFAULT_TIERS, *STAND_INS, "embedder", *(str(layer["slot"]) for layer in layers if "slot" in layer))
 
@@ -165,7 +161,6 @@ def set_model(
 
     The rest of the file stays as it is. The first slot you set also writes the default tiers.
     """
-
     before = settings_file(config)
     written = read(before).tree.get("models", {}) if before is not None and before.exists() else {}
     known = (*_known_slots(), *written)
@@ -199,7 +194,6 @@ def unset_model(
 
     The rest of the file stays as it is.
     """
-
     file = unset_slot(slot, config)
     screen = console()
     screen.say(f"{visible(slot)} is no longer set ({visible(str(file))})")

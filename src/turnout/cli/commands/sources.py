@@ -44,7 +44,6 @@ NEEDS: dict[str, tuple[str, ...]] = {
 @app.command(name="list")
 async def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the sources you have, and those you could add. None of them is asked."""
-
     opened = _open(config)
     health = {
         # A source without its token reports that itself, without being asked over the network.

@@ -97,7 +97,6 @@ def end(
 @app.command
 def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Show what was left out over all answers, what that saved, and how often it was missed."""
-
     with _opened(where) as study:
         assert study.runtime.store is not None  # noqa: S101 - it was opened with one
         saved = total(study.runtime.store.records("").searches("study"))
@@ -121,7 +120,6 @@ def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -
 @memory.command(name="list")
 def list_memory(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """List the sessions that have ended, the newest first, each with its summary."""
-
     with _opened(where) as study:
         sessions = study.sessions.remembered("")
     if json:
