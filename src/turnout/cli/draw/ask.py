@@ -16,8 +16,6 @@ from turnout.apps.sources.result import PartResult, SearchResult, Tried
 from .screen import Glyphs, console, quoted, visible, visible_lines
 from .shape import branched
 
-# How often the waiting time is redrawn.
-TICKS_A_SECOND = 8
 _STYLES = {"answered": "green", "empty": "yellow", "slow": "red"}
 
 
@@ -99,12 +97,7 @@ def live_sources() -> Iterator[Callable[[Event], None]]:
     """A function that shows sources on stderr while they are asked, if that is a terminal."""
     screen = console(stderr=True)
     progress = Progress(screen.glyphs)
-    if not screen.is_terminal:
-        yield progress.note
-        return
-    from rich.live import Live
-
-    with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND, transient=True):
+    with screen.redrawn(progress, transient=True):
         yield progress.note
 
 

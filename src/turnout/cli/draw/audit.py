@@ -12,7 +12,6 @@ from rich.text import Text
 from turnout.apps.claims.card import Card, CardSource
 from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineFailed, PipelineStarted
 
-from .ask import TICKS_A_SECOND
 from .screen import Glyphs, console, quoted, visible
 
 
@@ -27,7 +26,9 @@ class AgentProgress:
     def note(self, event: ChatEvent) -> None:
         if isinstance(event, PipelineStarted):
             self.latest = dict.fromkeys(event.agents, (event, time.monotonic()))
-        elif isinstance(event, AgentStarted | AgentCompleted | PipelineFailed) and event.agent in self.latest:
+        elif isinstance(event, AgentStarted | AgentCompleted) or (
+            isinstance(event, PipelineFailed) and event.agent in self.latest
+        ):
             self.latest[event.agent] = event, time.monotonic()
 
     def __rich__(self) -> Group:
@@ -52,19 +53,14 @@ def live_agents() -> Iterator[Callable[[ChatEvent], None]]:
     """A function that shows the agents on stderr while they work: live on a terminal, else a line as each ends."""
     screen = console(stderr=True)
     progress = AgentProgress(screen.glyphs)
-    if screen.is_terminal:
-        from rich.live import Live
 
-        with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND):
-            yield progress.note
-        return
-
-    def note(event: ChatEvent) -> None:
+    def show(event: ChatEvent) -> None:
         progress.note(event)
-        if isinstance(event, AgentCompleted):
+        if isinstance(event, AgentCompleted) and not screen.is_terminal:
             screen.print(progress.line(event.agent))
 
-    yield note
+    with screen.redrawn(progress):
+        yield show
 
 
 def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
@@ -17,6 +18,8 @@ from .screen import PLAIN, Glyphs, visible
 MAX_WIDTH = 100
 # Below this nothing can be aligned; the terminal wraps what it must.
 MIN_WIDTH = 40
+# Often enough for seconds that are counted in tenths.
+REDRAWS_A_SECOND = 8
 
 
 class Screen(Console):
@@ -47,6 +50,17 @@ class Screen(Console):
     def prose(self, body: RenderableType) -> None:
         """Print text wrapped to a readable width on a terminal; elsewhere, as wide as the output is."""
         self.print(body, width=self.room if self.is_terminal else None)
+
+    @contextlib.contextmanager
+    def redrawn(self, body: RenderableType, *, transient: bool = False) -> Iterator[None]:
+        """Redraw something on a terminal while the work inside goes on; elsewhere it is not shown."""
+        if not self.is_terminal:
+            yield
+            return
+        from rich.live import Live
+
+        with Live(body, console=self, refresh_per_second=REDRAWS_A_SECOND, transient=transient):
+            yield
 
 
 class Rail:
