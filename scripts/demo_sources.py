@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnout.cli import guarded, main
+from turnout.cli.app import guarded, main
 from turnout.config.write import Value, toml_value
 from turnout.core.errors import TurnoutError
 

@@ -10,11 +10,11 @@ import pytest
 
 from apps.claims.a_card import card
 from turnout.apps.claims.exchange import starter_cards
-from turnout.cli.commands.claims_library import LIBRARY_COMMANDS, opened
+from turnout.cli.commands.claims_library import backfill_types, calibrate, export_cards, import_cards, opened
 from turnout.cli.option import STDIN, StoreOptions
 from turnout.core.errors import TooFewExamples, TurnoutError
 
-run = dict(LIBRARY_COMMANDS)
+run = {"import": import_cards, "export": export_cards, "calibrate": calibrate, "backfill-types": backfill_types}
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def write(path: Path, *rows: object) -> str:
 @pytest.mark.alike(2)
 @pytest.mark.parametrize("form", ["jsonl", "claimreview"])
 def test_out_and_in_again(tmp_path: Path, db: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run["import"](starter=True, where=StoreOptions(db, "")) == 0
+    run["import"](starter=True, where=StoreOptions(db, ""))
     out = tmp_path / "cards"
-    assert run["export"](str(out), form=form, where=StoreOptions(db, "")) == 0
+    run["export"](str(out), form=form, where=StoreOptions(db, ""))
     other = str(tmp_path / "other.db")
     capsys.readouterr()
-    assert run["import"](str(out), json=True, where=StoreOptions(other, "")) == 0
+    run["import"](str(out), json=True, where=StoreOptions(other, ""))
     assert json.loads(capsys.readouterr().out) == {"imported": 64, "twins": {}, "cards": 64}
     with opened(StoreOptions(db, "")) as one, opened(StoreOptions(other, "")) as two:
         assert [msgspec.json.encode(each) for each in one.list()] == [msgspec.json.encode(each) for each in two.list()]
@@ -64,12 +64,12 @@ def test_a_file_or_the_starter_cards(said: dict[str, object], db: str) -> None:
 def test_calibrate_keeps_what_it_fits(tmp_path: Path, db: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"question": f"Is it so that {one.claim_text}", "card": one.id} for one in starter_cards()]
     file = write(tmp_path / "questions.jsonl", *rows)
-    assert run["calibrate"](file, dry_run=True, json=True, where=StoreOptions(db, "")) == 0
+    run["calibrate"](file, dry_run=True, json=True, where=StoreOptions(db, ""))
     told = json.loads(capsys.readouterr().out)
     assert (told["gate"]["bound"], told["gate"]["confidence"], told["questions"]) == (0.05, 0.95, 64)
     with opened(StoreOptions(db, "")) as library:
         assert library.gate().threshold != told["gate"]["threshold"]
-    assert run["calibrate"](file, where=StoreOptions(db, "")) == 0
+    run["calibrate"](file, where=StoreOptions(db, ""))
     assert "find their card" in capsys.readouterr().out
     with opened(StoreOptions(db, "")) as library:
         assert library.gate().threshold == told["gate"]["threshold"]
@@ -94,15 +94,15 @@ def test_types_are_filled_in(tmp_path: Path, db: str, capsys: pytest.CaptureFixt
     wrong = card("ham", "It is morally wrong to eat ham.", extra={"claim_type_told_by_words": True})
     run["import"](write(tmp_path / "cards.jsonl", wrong), where=StoreOptions(db, ""))
     capsys.readouterr()
-    assert run["backfill-types"](dry_run=True, json=True, where=StoreOptions(db, "")) == 0
+    run["backfill-types"](dry_run=True, json=True, where=StoreOptions(db, ""))
     told = {"ham": {"was": "scientific", "is": "ethics"}}
     assert json.loads(capsys.readouterr().out) == told
-    assert run["backfill-types"](json=True, where=StoreOptions(db, "")) == 0
+    run["backfill-types"](json=True, where=StoreOptions(db, ""))
     assert json.loads(capsys.readouterr().out) == told
-    assert run["backfill-types"](json=True, where=StoreOptions(db, "")) == 0
+    run["backfill-types"](json=True, where=StoreOptions(db, ""))
     assert json.loads(capsys.readouterr().out) == {}
 
 
 def test_stdout_is_the_default(db: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert run["export"](STDIN, where=StoreOptions(db, "")) == 0
+    run["export"](STDIN, where=StoreOptions(db, ""))
     assert len(capfdbinary.readouterr().out.splitlines()) == 64

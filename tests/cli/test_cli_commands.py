@@ -12,7 +12,8 @@ import pytest
 
 import turnout
 from toml_router import LOCAL
-from turnout.cli import BUG, commands, guarded, main
+from turnout.cli import commands
+from turnout.cli.app import BUG, guarded, main
 from turnout.cli.table import REMOVED, RENAMED
 from turnout.config.load import shipped
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import demo_sources
-from turnout.cli import guarded
+from turnout.cli.app import guarded
 
 # What `make demo-sources` may take.
 MOST_S = 25.0

@@ -36,7 +36,7 @@ CASES = [
     Case("no log, info", ("db", "info", "--db", "{db}"), "turnout route 'a question' --db {db}"),
     Case("init", ("init", "desk", "-o", "{folder}"), "turnout check '{folder}/desk.toml' --cases"),
     Case("no keys", ("keys", "list", "--db", "{db}"), "turnout keys create NAME --db {db}"),
-    Case("no such key", ("keys", "revoke", "x", "--db", "{db}"), "turnout keys list --db {db}"),
+    Case("no such key", ("keys", "revoke", "x", "--db", "{db}"), "turnout keys create NAME --db {db}"),
     Case("models", ("models", "list"), "turnout models set simple ollama/llama3.2"),
     Case(
         "backup", ("db", "backup", "{folder}/my copy.db", "--db", "{full}"), "turnout db restore '{folder}/my copy.db'"

@@ -134,7 +134,7 @@ def test_revoking_by_name_where_it_is_one_keys_alone(run: Run) -> None:
 def test_revoking_where_nothing_is(run: Run, database: Path) -> None:
     ran = run("keys", "revoke", "4k2m9x0c7q1z")
     assert ran.code == 2
-    assert "no valid key '4k2m9x0c7q1z' (see turnout keys list)" in ran.err
+    assert "no valid key '4k2m9x0c7q1z': there are none; turnout keys create NAME makes one" in ran.err
     assert not database.exists()
 
 

@@ -498,3 +498,45 @@ def test_all_of_them_or_one(command: str, run: Run, shared: list[str]) -> None:
 
 def test_nothing_in_a_log_of_all_tenants(run: Run, shared: list[str]) -> None:
     assert run("log", "--all-tenants", "-p", "study").out == "none of 4 decisions is like that: leave out a filter\n"
+
+
+# --- a profile that does not exist
+
+
+@pytest.mark.parametrize("command", ["log", "stats", "export", "contract report"])
+@pytest.mark.parametrize("options", [(), ("--since", "1h")])
+def test_a_misspelt_profile_is_an_error(command: str, options: tuple[str, ...], run: Run) -> None:
+    run("route", "hello")
+    ran = run(*command.split(), "-p", "teirs", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert "'teirs': no such profile, did you mean 'tiers'?" in ran.err
+
+
+def test_a_misspelt_profile_is_an_error_by_key_and_as_json(run: Run) -> None:
+    run("route", "hello")
+    for argv in (("stats", "--by", "key"), ("stats", "--json"), ("log", "--json"), ("log", "--all-tenants")):
+        ran = run(*argv, "-p", "teirs")
+        assert (ran.code, ran.out) == (2, "")
+        assert "did you mean 'tiers'?" in ran.err
+
+
+def test_a_profile_without_decisions_is_no_error(run: Run, tmp_path: Path) -> None:
+    run("route", "hello")
+    (tmp_path / "mine.toml").write_text('name = "mine"\nextends = "tiers-seed"\n')
+    for profile in ("study", "tiers-local", str(tmp_path / "mine.toml"), str(tmp_path / "mine")):
+        ran = run("log", "-p", profile)
+        assert (ran.code, ran.out) == (0, "none of 1 decision is like that: leave out a filter\n"), profile
+    ran = run("log", "-p", str(tmp_path / "mein.toml"))
+    assert ran.code == 2
+    assert "no such profile" in ran.err
+
+
+def test_a_profile_is_known_by_its_decisions(run: Run, tmp_path: Path) -> None:
+    """Its file may be elsewhere, or gone; its decisions may be another tenant's."""
+    (tmp_path / "mine.toml").write_text('name = "warehouse"\nextends = "tiers-seed"\n')
+    run("route", "hello")
+    assert run("log", "-p", "warehouse").code == 2
+    run("route", "hello", "-p", str(tmp_path / "mine.toml"), "--tenant", "acme")
+    assert len(logged(run, "-p", "warehouse", "--tenant", "acme")) == 1
+    assert run("log", "-p", "warehouse").code == 0
+    assert "did you mean 'warehouse'?" in run("log", "-p", "wearhouse").err

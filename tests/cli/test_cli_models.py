@@ -162,10 +162,21 @@ class TestSet:
         assert said in ran.err
         assert Path(config).read_text() == before
 
-    def test_a_slot_no_profile_has(self, run: Run, tmp_path: Path) -> None:
-        ran = run("models", "set", "classifer", "ollama/x", "--config", str(tmp_path / "new.toml"))
-        assert ran.code == 0
-        assert "did you mean 'classifier'?" in ran.out
+    def test_a_misspelt_slot_is_refused(self, run: Run, tmp_path: Path) -> None:
+        file = tmp_path / "new.toml"
+        ran = run("models", "set", "simpel", "ollama/x", "--config", str(file))
+        assert (ran.code, ran.out) == (2, "")
+        assert (
+            "no profile that ships with Turnout has a slot 'simpel', did you mean 'simple'? (--custom sets" in ran.err
+        )
+        assert not file.exists()
+
+    def test_a_slot_of_ones_own_is_set(self, run: Run, tmp_path: Path) -> None:
+        config = ("--config", str(tmp_path / "new.toml"))
+        assert run("models", "set", "delivery", "ollama/x", *config).code == 0, "like no known slot"
+        assert run("models", "set", "simpel", "ollama/x", "--custom", *config).code == 0
+        assert run("models", "set", "simpel", "ollama/y", *config).code == 0, "it is there already"
+        assert run("models", "set", "simpell", "ollama/y", *config).code == 2
 
     def test_the_slot_of_an_application_is_known(self, run: Run, tmp_path: Path) -> None:
         file = str(tmp_path / "new.toml")
@@ -182,6 +193,32 @@ class TestSet:
         assert ran.code == 2
         assert "odd.toml" in ran.err
         assert (tmp_path / "odd.toml").read_text() == text
+
+
+class TestUnset:
+    def test_the_rest_stays(self, run: Run, config: str) -> None:
+        before = Path(config).read_text()
+        ran = run("models", "unset", "main", "--config", config)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.splitlines() == [f"main is no longer set ({config})", "Nothing fills it now."]
+        assert Path(config).read_text() == before.replace('[models.main]\nmodel = "openai/gpt-5"\n', "")
+
+    def test_what_fills_it_now(self, run: Run, tmp_path: Path) -> None:
+        config = ("--config", str(tmp_path / "new.toml"))
+        for slot in ("simple", "classifier"):
+            assert run("models", "set", slot, "ollama/x", *config).code == 0
+        assert "simple, ollama/x, stands in for it." in run("models", "unset", "classifier", *config).out
+        for slot in ("medium", "complex", "reasoning"):
+            assert run("models", "unset", slot, *config).code == 0
+        assert "It is demo/demo by default." in run("models", "unset", "simple", *config).out
+
+    def test_a_slot_that_is_not_set(self, run: Run, config: str) -> None:
+        before = Path(config).read_text()
+        ran = run("models", "unset", "mian", "--config", config)
+        assert ran.code == 2
+        assert "there is no slot 'mian' in it, did you mean 'main'?" in ran.err
+        assert Path(config).read_text() == before
+        assert "there is no slot 'main' in it" in run("models", "unset", "main", "--config", f"{config}.new").err
 
 
 def is_left(provider: ScriptedProvider) -> bool:

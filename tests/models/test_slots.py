@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import pytest
 
 from turnout.core.errors import ConfigError
 from turnout.models.demo import answer, respond
-from turnout.models.edit import set_slot
+from turnout.models.edit import set_slot, unset_slot
 from turnout.models.price import Usage, context_of, cost_usd, learn, prices_of
 from turnout.models.provider import PROVIDERS, WIRES, credential
 from turnout.models.secret import Secret, SecretPlace
@@ -494,6 +495,43 @@ def test_however_a_slot_is_written_it_is_changed_or_left_alone(tmp_path: Path, t
     slots = load_slots(config).slots
     assert {name: slot.id for name, slot in slots.items()} == {"simple": "vllm/new"}
     assert slots["simple"].images == ("images = false" not in text), "what else it said is kept"
+
+
+@pytest.mark.parametrize(
+    ("slot", "gone"),
+    [
+        ("simple", ["[models.simple]", 'model = "ollama/llama3"']),
+        ("medium", ["[models.medium]", 'model = "ollama/big"']),
+    ],
+)
+def test_a_slot_is_removed_with_all_its_tables(tmp_path: Path, slot: str, gone: list[str]) -> None:
+    config = settings(tmp_path, BEFORE)
+    assert unset_slot(slot, config) == Path(config)
+    after = Path(config).read_text(encoding="utf-8")
+    assert not any(line in after.splitlines() for line in gone)
+    assert set(load_slots(config).slots) == {"simple", "medium"} - {slot}
+    assert ("[models.simple.prices]" in after) == (slot == "medium")
+    assert after.startswith("# my settings\n[server]\nport = 9000  # not the usual\n")
+
+
+@pytest.mark.parametrize("text", [SHORT, *ODD_HEADS])
+def test_however_a_slot_is_written_it_is_removed_or_left_alone(tmp_path: Path, text: str) -> None:
+    config = settings(tmp_path, text)
+    try:
+        unset_slot("simple", config)
+    except ConfigError:
+        assert Path(config).read_text(encoding="utf-8") == text
+        return
+    after = Path(config).read_text(encoding="utf-8")
+    assert "simple" not in tomllib.loads(after).get("models", {})
+    assert ("# keep me" in after) == ("# keep me" in text)
+
+
+def test_a_slot_that_is_not_there_cannot_be_removed(tmp_path: Path) -> None:
+    config = settings(tmp_path, BEFORE)
+    with pytest.raises(ConfigError, match="did you mean 'simple'"):
+        unset_slot("simpel", config)
+    assert Path(config).read_text(encoding="utf-8") == BEFORE
 
 
 REFUSED = [

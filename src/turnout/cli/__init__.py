@@ -1,21 +1,16 @@
 """The command line: `app` runs it, `table` lists the commands, `commands` has one file each, `draw` their pictures.
 
-`main` and the exit codes are `app`'s, and imported when they are asked for: this package alone brings no terminal.
+`app.main` is imported when it is first asked for: importing this package alone does not import the terminal libraries.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .app import BUG, INTERRUPTED, PIPE_CLOSED, guarded, main
-
-__all__ = ["BUG", "INTERRUPTED", "PIPE_CLOSED", "guarded", "main"]
+from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name != "main":
         raise AttributeError(name)
-    from . import app
+    from .app import main
 
-    return getattr(app, name)
+    return main

@@ -1,14 +1,16 @@
-"""From what was typed to the command that runs, and from anything that goes wrong to a sentence.
+"""Parses the arguments, runs the command, and reports every error as a sentence.
 
-A command's module is imported only when it runs, so that help is quick.
+A command's module is imported only when the command runs, so that help is quick.
 
-Exit codes: 0 done; 1 the command found something wrong (a failed check, rows without a decision); 2 it could not be
-done as asked (usage, configuration, query, file); 70 a bug; 130 interrupted; 141 the reader of the output went away.
+Exit codes: 0 done, which a command also says by returning nothing; 1 the command found something wrong (a failed check,
+rows without a decision); 2 it could not be done as asked (usage, configuration, query, file); 70 a bug; 130
+interrupted; 141 the reader of the output went away.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sys
 import warnings
@@ -28,28 +30,28 @@ from .table import COMMANDS, REMOVED, RENAMED, SUBCOMMANDS, Command
 
 HELP = "Decides what happens next with every question that reaches an LLM application, and says why."
 
-
 BUG, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     return guarded(lambda: run_command(sys.argv[1:] if argv is None else argv))
 
 
 def guarded(action: Callable[[], int]) -> int:
-    """The action's exit code; whatever it raises is said in a sentence on stderr, never in a traceback."""
+    """The action's exit code; an error becomes a sentence on stderr, never a traceback."""
     make_printable()
     try:
         with warnings.catch_warnings():
             for category in (IdleModelWarning, OldNameWarning):
                 warnings.simplefilter("always", category)
-            heard: set[str] = set()
-            warnings.showwarning = lambda message, *_: _complain_once(str(message), heard)
+            # A command may load a profile several times; each of its warnings is shown once.
+            complain_once = functools.cache(complain)
+            warnings.showwarning = lambda message, *_: complain_once(str(message))
             code = action()
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as ending:
-        # Rich, which draws our screens and Cyclopts' help, makes an exit of a closed pipe.
+        # Rich, which prints our output and Cyclopts' help, turns a closed pipe into SystemExit.
         if not isinstance(ending, BrokenPipeError) and not isinstance(ending.__context__, BrokenPipeError):
             raise
         abandon_stdout()
@@ -62,22 +64,15 @@ def guarded(action: Callable[[], int]) -> int:
     except OSError as error:
         if error.filename is None:  # no file of the user's: the output itself cannot be written
             abandon_stdout()
-        said = "stdout is closed" if error.errno == errno.EBADF else error.strerror or error
-        complain(f"{error.filename or 'output'}: {said}")
+        reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror or error
+        complain(f"{error.filename or 'output'}: {reason}")
         return 2
-    except Exception as error:  # a bug of ours must not look like a mistake of the user's
+    except Exception as error:  # a bug in Turnout must not look like a mistake of the user's
         if os.environ.get("TURNOUT_DEBUG"):
             raise
         complain(f"this is a bug in Turnout: {type(error).__name__}: {error} (TURNOUT_DEBUG=1 shows where)")
         return BUG
     return code
-
-
-def _complain_once(message: str, heard: set[str]) -> None:
-    """A profile may be loaded several times for one command."""
-    if message not in heard:
-        heard.add(message)
-        complain(message)
 
 
 def build(apps: Sequence[MakesApp] = ()) -> App:
@@ -89,7 +84,7 @@ def build(apps: Sequence[MakesApp] = ()) -> App:
         version=f"turnout {__version__}",
         result_action="return_value",
         suppress_keyboard_interrupt=False,
-        # What has no default worth showing is the rule; so are flags without their opposite.
+        # Most options have no default worth showing, and most flags no opposite.
         default_parameter=Parameter(negative=(), show_default=False),
     )
     app["--help"].group = app["--version"].group = Group("Options", sort_key=len(COMMANDS) + 1)
@@ -97,15 +92,15 @@ def build(apps: Sequence[MakesApp] = ()) -> App:
         group = Group(title, sort_key=place)
         for order, command in enumerate(commands):
             register(app, command, order, group)
-    offered = [command for one in apps for command in one.commands]
     group = Group("Applications", sort_key=len(COMMANDS))
-    for found in offered:
-        app.command(found.run, name=found.name, group=group)
+    for installed in apps:
+        for offered in installed.commands:
+            app.command(offered.run, name=offered.name, group=group)
     return app
 
 
 def register(app: App, command: Command, order: int, group: Group) -> None:
-    """Add a command that is imported when it runs. One with commands of its own is an App, which has its examples."""
+    """Add a command, imported when it runs. One with subcommands is an App, which has its own examples."""
     place = f"turnout.cli.commands.{command.name}"
     if command.name in SUBCOMMANDS:
         app.command(f"{place}:app", name=command.name, help=command.help, sort_key=order, group=group)
@@ -121,19 +116,17 @@ def register(app: App, command: Command, order: int, group: Group) -> None:
 
 
 def examples(*lines: str) -> str:
-    """How the help ends."""
+    """The end of a help text."""
     return "\n".join(("Examples:", *(f"  {line}" for line in lines)))
 
 
 def examples_of(name: str) -> str:
-    """The examples of the command of that name."""
-    return examples(
-        *(line for group in COMMANDS.values() for one in group if one.name == name for line in one.examples)
-    )
+    """The examples of the command with this name."""
+    return examples(*next(one.examples for group in COMMANDS.values() for one in group if one.name == name))
 
 
 def show_paragraphs(app: App) -> None:
-    """Have the help of an app's commands show the paragraphs of their docstrings, not the lines of the source."""
+    """Show the docstrings of an app's commands as paragraphs in the help, not with the source's line breaks."""
     for name in app:
         if not name.startswith("-"):
             paragraphs = app[name].help.split("\n\n")
@@ -149,7 +142,7 @@ def run_command(argv: Sequence[str]) -> int:
     if arguments and arguments[0] in REMOVED:
         complain(f"turnout {arguments[0]} is gone: {REMOVED[arguments[0]]}")
         return 2
-    # Looked for only where they matter: a command of our own does not wait for it.
+    # Finding the installed applications takes time, and Turnout's own commands do not need them.
     ours = {command.name for commands in COMMANDS.values() for command in commands}
     apps = () if arguments and arguments[0] in ours else installed_apps()
     try:
@@ -160,12 +153,12 @@ def run_command(argv: Sequence[str]) -> int:
             near = suggest(first, ("--help", "--version"))
             complain(f"unknown option {clean(first)!r}{near} (see turnout --help)")
         else:
-            complain(_sentence(error))
+            complain(_usage_message(error))
         return 2
     return code if isinstance(code, int) else 0
 
 
-def _sentence(error: CycloptsError) -> str:
+def _usage_message(error: CycloptsError) -> str:
     error.verbose = False
     chain = " ".join(("turnout", *(error.command_chain or ())))
     hint = f"(see {chain} --help)"
@@ -175,7 +168,7 @@ def _sentence(error: CycloptsError) -> str:
         if known:
             return f"{chain} has no command {extra!r}{suggest(extra, known)} {hint}"
         return f"unexpected argument {extra!r}: put a text of several words in quotes {hint}"
-    said = str(error).strip().replace(STDIN, "-")
+    message = str(error).strip().replace(STDIN, "-")
     if isinstance(error, UnknownOptionError) and chain.endswith(("route", "explain")):
-        said += " A text that begins with '-' goes after '--'."
-    return f"{said} {hint}"
+        message += " A text that begins with '-' goes after '--'."
+    return f"{message} {hint}"

@@ -1,4 +1,4 @@
-"""What the commands that learn share: the extra they need, a model's folder or layer, and shares such as `2%`."""
+"""Options and checks shared by the commands that learn from labelled questions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from turnout.core.errors import LearnError, QueryError
 from turnout.runtime.load import EmbedderChoice
 
 from .application import needing
-from .option import STDIN
+from .option import STDIN, FolderOption, ShareOption
 
-# Less than a hundredth says nothing; more than half is missed in learning.
+# Too few held-out rows measure nothing; more than half would leave too few to learn from.
 LEAST_HELD, MOST_HELD = 0.01, 0.5
 
 EmbedderOption = Annotated[
@@ -29,12 +29,9 @@ EmbedderOption = Annotated[
         show_default=True,
     ),
 ]
-HoldOutOption = Annotated[
-    str, Parameter(name="--hold-out", metavar="SHARE", help="The share held out for evaluation.", show_default=True)
-]
+HoldOutOption = Annotated[ShareOption, Parameter(name="--hold-out", help="The share held out for evaluation.")]
 ModelOption = Annotated[
-    str | None,
-    Parameter(name="--model", metavar="FOLDER", help="The trained model in that folder, instead of the one in use."),
+    FolderOption, Parameter(name="--model", help="The trained model in that folder, instead of the one in use.")
 ]
 LayerOption = Annotated[
     str | None,
@@ -45,62 +42,56 @@ AcceptOption = Annotated[
     Parameter(name="--accept", help="A new word that you know is not a trigger. May be repeated.", metavar="WORD"),
 ]
 
-HeirOption = Annotated[
-    str | None, Parameter(name=("--out", "-o"), metavar="FILE", help="Write a profile that extends the old one.")
-]
-NOT_WRITTEN = "--out FILE.toml writes them as a profile that extends this one"
-
 
 def check_files(source: str | None, out: str | None = None, *, force: bool = False) -> None:
-    """Labelled questions are read more than once, and nothing is overwritten by mistake."""
+    """Raise if the labelled questions cannot be read, and read again, or the output would overwrite a file."""
     if source == STDIN:
         raise QueryError("labelled questions are read from a file: write what you pipe in into one, and name that")
     if source is not None:
-        check_there((source,))
+        check_readable((source,))
     if out is not None:
         refuse_overwriting(out, force=force)
 
 
 def refuse_overwriting(*files: str | os.PathLike[str], force: bool) -> None:
-    there = [os.fspath(file) for file in files if os.path.exists(file)]
-    if there and not force:
-        raise QueryError(f"{' and '.join(there)} would be overwritten: choose another name, or say --force")
+    existing = [os.fspath(file) for file in files if os.path.exists(file)]
+    if existing and not force:
+        raise QueryError(f"{' and '.join(existing)} would be overwritten: choose another name, or say --force")
 
 
-def check_there(files: Iterable[str]) -> None:
-    """Raise if a file cannot be read: that is said before anything else that may be missing."""
+def check_readable(files: Iterable[str]) -> None:
+    """Raise if a file cannot be read: reported first, before a missing package or profile."""
     for file in files:
         try:
-            with open(file, "rb"):
-                continue
+            open(file, "rb").close()
         except OSError as error:
             raise QueryError(f"{file}: cannot be read: {error.strerror}") from None
 
 
 @contextlib.contextmanager
 def needing_learn(profile: str) -> Iterator[None]:
-    """What is done inside needs the packages of the extra `learn` and a profile that is there; a wrong one is the more
-    useful news."""
+    """The work inside needs the packages of the extra `learn` and an existing profile; an unknown profile is reported
+    first."""
     find(profile)
     try:
         with needing("this needs", "learn"):
             yield
     except LearnError as error:
-        error.args = (as_typed(str(error), profile),)
+        error.args = (name_as_typed(str(error), profile),)
         raise
 
 
-def as_typed(hint: str, profile: str) -> str:
-    """A hint with the profile as it was typed: one in a file is not found by the name the shelf knows it by."""
+def name_as_typed(hint: str, profile: str) -> str:
+    """The hint with the profile as the user typed it: a profile in a file is not found by its own name."""
     name = str(read_chain(profile).document.tree.get("name", ""))
     return re.sub(rf"-p {re.escape(name)}(?![\w.-])", lambda _: f"-p {shlex.quote(profile)}", hint)
 
 
 def read_number(text: str, option: str) -> float:
-    """`2%`, `2 %` or `0.02`; amounts, too."""
-    said = text.strip()
+    """Read `2%`, `2 %` or `0.02`; amounts, too."""
+    number = text.strip()
     try:
-        return float(said.removesuffix("%")) / (100 if said.endswith("%") else 1)
+        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
         raise QueryError(f"{option} {text[:40]!r} is no number: write 95%, 0.95 or an amount") from None
 
@@ -119,6 +110,6 @@ def read_hold_out(text: str) -> float:
     return share
 
 
-def told(share: float) -> str:
+def percentage(share: float) -> str:
     """`2%`, `99.5%`"""
     return f"{100 * share:.6g}%"

@@ -1,7 +1,8 @@
-"""The options several commands share, each said once."""
+"""The options and small checks that several commands share."""
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import re
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from turnout.core.errors import QueryError, TurnoutError, suggest
+from turnout.core.errors import QueryError, TurnoutError, UnknownProfile, suggest
 
 from .draw.screen import visible
 
@@ -24,22 +25,29 @@ if TYPE_CHECKING:
     from turnout.store.store import StoreReader
 
 STDIN = "\0-"
-"""How a lone `-` travels through the parser, which would take it for an option. No real argument can hold a NUL."""
+"""Stands for a lone `-` in the parser, which would take it for an option. No real argument can hold a NUL."""
 
 # What Python makes of bytes on the command line that are not UTF-8; such characters can be neither matched nor stored.
-_LONE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def no_folder(_: object, name: str | None) -> None:
-    """A profile is a file; a folder of a shipped profile's name is not what is meant by that name."""
+    """Raise if the name of a profile is that of a folder. A folder named like a shipped profile does not matter."""
     from turnout.config.load import is_shipped
 
     if name is not None and os.path.isdir(name) and not is_shipped(name) and not os.path.isfile(f"{name}.toml"):
         raise ValueError(f"{name} is a directory: name a .toml file")
 
+
+# Kinds of values, for options that add their own help.
+FileOption = Annotated[str | None, Parameter(metavar="FILE")]
+NameOption = Annotated[str | None, Parameter(metavar="NAME")]
+FolderOption = Annotated[str | None, Parameter(metavar="FOLDER")]
+NumberOption = Annotated[int, Parameter(metavar="N", show_default=True)]
+ShareOption = Annotated[str, Parameter(metavar="SHARE", show_default=True)]
 
 ProfileArgument = Annotated[
     str,
@@ -103,11 +111,11 @@ class StoreOptions:
     config: ConfigOption = None
 
     def hint(self, *words: str) -> str:
-        """A command about this log, as it can be typed here."""
-        named = self.db if self.db != os.environ.get("TURNOUT_DB") else None
-        if named is not None and "://" in named and ("@" in named or "?" in named):
-            named = "URL"  # a password may be in it, and the screen is no place for one
-        options = [*(("--db", named) if named else ()), *(("--config", self.config) if self.config else ())]
+        """A command about this log, as the user can type it."""
+        db = self.db if self.db != os.environ.get("TURNOUT_DB") else None
+        if db is not None and "://" in db and ("@" in db or "?" in db):
+            db = "URL"  # it may hold a password, which must not be shown
+        options = [*(("--db", db) if db else ()), *(("--config", self.config) if self.config else ())]
         return hint(*words, *options)
 
 
@@ -122,7 +130,7 @@ class TenantOptions(StoreOptions):
 @Parameter(name="*")
 @dataclass(frozen=True)
 class OperatorOptions(TenantOptions):
-    """The same for the operator, who may see all tenants."""
+    """The tenant options of commands for the operator, who may see all tenants."""
 
     all_tenants: AllTenantsOption = False
     key: Annotated[
@@ -131,8 +139,7 @@ class OperatorOptions(TenantOptions):
     ] = None
 
     def records(self, store: StoreReader) -> Records:
-        """What the options name. A key's rows are its tenant's, so a key is enough; one that was deleted is known by
-        what it left in the log."""
+        """The decisions the options choose. A key names its tenant; that of a deleted key is looked up in the log."""
         tenant, key = self.tenant, self.key
         if self.all_tenants:
             if tenant or key is not None:
@@ -142,20 +149,20 @@ class OperatorOptions(TenantOptions):
         if key is None:
             return store.records(tenant)
         row = store.keys.find(key)
-        whose = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
-        if not whose:
+        owners = {row.tenant} if row is not None else {use.tenant for use in store.keys.use(key=key)} if key else set()
+        if not owners:
             known = [one.id for one in store.keys.all()]
             see = f"(see {self.hint('keys', 'list')})"
             raise TurnoutError(f"--key {key[:80]!r}: there is no such key{suggest(key, known)} {see}")
-        if tenant and tenant not in whose:
-            raise TurnoutError(f"--key {key} is of tenant {whose.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
-        return store.records(whose.pop())
+        if tenant and tenant not in owners:
+            raise TurnoutError(f"--key {key} is of tenant {owners.pop()!r}, not {tenant[:80]!r}: leave out --tenant")
+        return store.records(owners.pop())
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class TimeOptions:
-    """From when to when."""
+    """The span of time."""
 
     since: SinceOption = None
     until: Annotated[str | None, Parameter(help="Before this; the same forms.", metavar="WHEN")] = None
@@ -174,35 +181,47 @@ class TimeOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SpanOptions(TimeOptions):
-    """Which decisions: of one profile, from when to when."""
+    """Which decisions: the profile and the span of time."""
 
-    profile: Annotated[
-        str | None, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.", metavar="NAME")
-    ] = None
+    profile: Annotated[NameOption, Parameter(name=("--profile", "-p"), help="Only decisions of this profile.")] = None
 
     @property
     def logged_as(self) -> str | None:
-        """What the log calls the profile: one that is named by its file goes by the name in it."""
+        """The name of the profile in the log; a file has its profile's name inside."""
         from turnout.config.load import read_chain, shipped
 
         name = self.profile
         if name is None or name in shipped() or not any(map(os.path.isfile, (name, f"{name}.toml"))):
-            return name  # a profile that is gone by now is still in the log
+            return name  # the log may have decisions of a profile that no longer exists
         return str(read_chain(name).document.tree.get("name", name))
 
+    def check_profile(self, store: StoreReader) -> None:
+        """Raise if there is no such profile: none can be found by that name, and no decision was made with it."""
+        from turnout.config.load import find, shipped
 
-def moment(said: str, option: str) -> int:
-    """`2h` and `3d` are ago; a date or a time is local unless it says otherwise. Milliseconds since 1970."""
-    ago = _AGO.fullmatch(said.strip().lower())
+        if self.profile is None:
+            return
+        with contextlib.suppress(UnknownProfile):
+            if find(self.profile).is_file():
+                return
+        records = store.all_records()
+        if next(records.decisions(profile=self.profile), None) is None:
+            logged = {kind.profile for kind in records.kinds()}
+            raise UnknownProfile(self.profile, sorted(logged.union(shipped())))
+
+
+def moment(text: str, option: str) -> int:
+    """Milliseconds since 1970. `2h` and `3d` are ago; a date or a time is local unless it has an offset."""
+    ago = _AGO.fullmatch(text.strip().lower())
     try:
         if ago is not None:
             when = datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         else:
-            when = datetime.fromisoformat(said.strip())
+            when = datetime.fromisoformat(text.strip())
         return int(when.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise TurnoutError(
-            f"{option} {said[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
+            f"{option} {text[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
             "(2026-11-01, 2026-11-01T08:30)"
         ) from None
 
@@ -212,28 +231,28 @@ def check_least(option: str, number: int | None, least: int = 1) -> None:
         raise QueryError(f"{option} {number}: at least {least} is needed")
 
 
-def find_path(option: str, said: str, is_there: Callable[[str], bool], missing: str) -> str:
-    """The whole path of what an option names, as it is found from anywhere."""
-    path = os.path.abspath(os.path.expanduser(said))
-    if not is_there(path):
-        raise TurnoutError(f"{option} {said[:200]!r}: there is no such {missing}")
-    return path
+def find_path(option: str, path: str, exists: Callable[[str], bool], missing: str) -> str:
+    """The absolute path of the file or folder an option names."""
+    absolute = os.path.abspath(os.path.expanduser(path))
+    if not exists(absolute):
+        raise TurnoutError(f"{option} {path[:200]!r}: there is no such {missing}")
+    return absolute
 
 
 def hint(*words: str) -> str:
-    """A command as it can be typed: what the shell would take apart is quoted."""
+    """A command as the user can type it, quoted for the shell."""
     return visible(shlex.join((program(), *words)))
 
 
 def program() -> str:
-    """How this program is started: by its name where the shell finds it, else as it was started."""
+    """The command that starts this program: its name if the shell finds it, else the path it was started by."""
     started = sys.argv[0]
-    found = os.path.basename(started) != "turnout" or shutil.which("turnout") is not None
-    return "turnout" if found else started
+    is_found = os.path.basename(started) != "turnout" or shutil.which("turnout") is not None
+    return "turnout" if is_found else started
 
 
 def user_name() -> str:
-    """Who runs the command, as feedback and history name them."""
+    """The user who runs the command, for feedback and history."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a container without a name for its user
@@ -241,5 +260,5 @@ def user_name() -> str:
 
 
 def clean(argument: str) -> str:
-    """What stands on the command line, with U+FFFD for bytes that are not UTF-8."""
-    return _LONE.sub("\ufffd", argument)
+    """An argument with U+FFFD for bytes that are not UTF-8."""
+    return _SURROGATE.sub("\ufffd", argument)

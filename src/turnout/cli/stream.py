@@ -1,4 +1,4 @@
-"""Files too big to hold: read as they come, on all cores, with a progress bar on a terminal."""
+"""Streaming of files too big for memory, and progress bars on a terminal."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ M = TypeVar("M", bound="RowTally")
 
 
 def workers_for(asked: int | None) -> int:
-    """How many processes: as asked, else one for each core this process may use, which in a container may be few."""
+    """The number of processes: as asked, else one for each core this process may use, which may be few in a
+    container."""
     check_least("--workers", asked)
     return asked or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @contextlib.contextmanager
 def reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The rows, and how many bytes they are if that is known."""
+    """The open file and, if known, its size in bytes."""
     if source == STDIN:
         yield sys.stdin.buffer, None
         return
@@ -39,7 +40,7 @@ def reading(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
 
 @contextlib.contextmanager
 def writing(out: str) -> Iterator[BinaryIO]:
-    """The output file is there as a whole or not at all: it is written under another name and renamed."""
+    """Open the output file. It appears complete or not at all: it is written under another name and renamed."""
     if out == STDIN:
         sys.stdout.flush()
         yield sys.stdout.buffer
@@ -60,17 +61,17 @@ def writing(out: str) -> Iterator[BinaryIO]:
         except OSError as error:
             if error.filename != os.fspath(part):
                 raise
-            raise OSError(error.errno, error.strerror, out) from None  # the name the user knows
+            raise OSError(error.errno, error.strerror, out) from None  # with the name the user typed
         finally:
             with contextlib.suppress(OSError):
                 part.unlink()
 
 
-def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
-    """The same, with a progress bar on stderr, if that is a terminal."""
+def watched(parts: Iterator[M], size: int | None) -> Iterator[M]:
+    """The parts, with a progress bar on stderr if that is a terminal."""
     rows = read = 0
     with _bar("{task.fields[noun]} rows") as update:
-        for part in done:
+        for part in parts:
             rows, read = rows + part.rows, read + part.size
             update(read, size, f"{rows:,}")
             yield part
@@ -78,28 +79,28 @@ def watched(done: Iterator[M], size: int | None) -> Iterator[M]:
 
 @contextlib.contextmanager
 def progressing(noun: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar, on a terminal, for work that says how far it is: so many of so many."""
+    """A progress bar, on a terminal, for work that reports how much of how much is done."""
     with _bar("{task.completed:,.0f} {task.fields[noun]}") as update:
         yield lambda done, total: update(done, total or None, noun)
 
 
 @contextlib.contextmanager
-def _bar(told: str) -> Iterator[Callable[[int, int | None, str], None]]:
-    """Updates a bar on stderr, if that is a terminal: how much is done, of how much, and of what."""
+def _bar(text: str) -> Iterator[Callable[[int, int | None, str], None]]:
+    """A function that updates a bar on stderr, if that is a terminal: the amount done, the total, and the noun."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda *_: None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with Progress(BarColumn(), TextColumn(told), TimeRemainingColumn(), console=screen, transient=True) as progress:
+    with Progress(BarColumn(), TextColumn(text), TimeRemainingColumn(), console=screen, transient=True) as progress:
         task = progress.add_task("", total=None, noun="")
         yield lambda done, total, noun: progress.update(task, completed=done, total=total, noun=noun)
 
 
 @contextlib.contextmanager
 def phases() -> Iterator[Callable[[str, float], None]]:
-    """A bar for each thing that takes time, one below the other, on a terminal."""
+    """Progress bars on a terminal, one for each phase of the work."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda *_: None
@@ -110,11 +111,11 @@ def phases() -> Iterator[Callable[[str, float], None]]:
     with Progress(*columns, console=screen, transient=True) as progress:
         tasks: dict[str, TaskID] = {}
 
-        def say(what: str, done: float) -> None:
-            if what not in tasks:
+        def report(phase: str, done: float) -> None:
+            if phase not in tasks:
                 for task in tasks.values():
                     progress.update(task, completed=1.0)
-                tasks[what] = progress.add_task(what, total=1.0)
-            progress.update(tasks[what], completed=done)
+                tasks[phase] = progress.add_task(phase, total=1.0)
+            progress.update(tasks[phase], completed=done)
 
-        yield say
+        yield report

@@ -1,4 +1,4 @@
-"""Changes one slot in the user's settings file and leaves every other line of it as it is.
+"""Changes or removes one slot in the user's settings file and leaves every other line of it as it is.
 
 The lines are edited as text, so that comments stay. Whether that did what it should is then read from the result: the
 same settings but for this slot. A file written in a way that the edit does not understand is left alone.
@@ -15,7 +15,7 @@ from typing import Any
 from turnout.config.document import MOST_BYTES, from_source, read_source
 from turnout.config.settings import own_settings_file, save_settings, settings_file
 from turnout.config.write import toml_text, toml_value
-from turnout.core.errors import ConfigError, Problem
+from turnout.core.errors import ConfigError, Problem, suggest
 
 from .slot import DEFAULT_TIERS, SlotFile, make_slot, read_table
 
@@ -50,6 +50,40 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
     return file
 
 
+def unset_slot(slot: str, config: str | os.PathLike[str] | None = None) -> Path:
+    """Remove a slot from the settings; the file that was changed."""
+    file = settings_file(config) or own_settings_file()
+    text = read_source(file, MOST_BYTES) if os.path.lexists(file) else ""
+    from_source(text, file.name)
+    slots = _slots(text)
+    if slot not in slots:
+        raise ConfigError([Problem(str(file), f"there is no slot {slot[:80]!r} in it{suggest(slot, slots)}")])
+    changed = removed(text, slot)
+    if not _says(changed, {name: entry for name, entry in slots.items() if name != slot}):
+        problem = f"models.{slot} is written in a way this command cannot change: remove it there"
+        raise ConfigError([Problem(str(file), problem)])
+    save_settings(file, changed)
+    return file
+
+
+def removed(text: str, slot: str) -> str:
+    """The settings without this slot. Comments at the end of its table may belong to the next one, and stay."""
+    lines = text.split("\n")
+    name = re.escape(slot)
+    table = rf'\s*\[\s*models\s*\.\s*(["\']?){name}\1\s*(?:\.[^\]]*)?\]\s*(?:#.*)?\Z'
+    while (head := _find(lines, table)) is not None:
+        end = _end(lines, head)
+        while lines[end - 1].strip()[:1] in ("", "#"):
+            end -= 1
+        while end < len(lines) - 1 and not lines[end].strip():
+            end += 1
+        del lines[head:end]
+    short = _find_short(lines, name)
+    if short is not None:
+        del lines[short]
+    return "\n".join(lines)
+
+
 def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
     """The settings with this slot. The first slot a user names brings the default tiers along: naming one must not
     take the others away."""
@@ -61,8 +95,7 @@ def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
         end = _end(lines, head)
         body = [line for line in lines[head + 1 : end] if not re.match(r"\s*(?:model|base_url)\s*=", line)]
         return "\n".join([*lines[: head + 1], *pairs, *body, *lines[end:]]) + "\n"
-    table = _find(lines, r"\s*\[\s*models\s*\]\s*(?:#.*)?\Z")
-    short = _find(lines, rf"\s*{slot}\s*=", table + 1, _end(lines, table)) if table is not None else None
+    short = _find_short(lines, slot)
     if short is not None:
         value = toml_value(told["model"] if len(told) == 1 else told)
         return "\n".join([*lines[:short], f"{slot} = {value}", *lines[short + 1 :]]) + "\n"
@@ -71,6 +104,12 @@ def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
         lines += ["", f"[models.{name}]", f"model = {toml_text(tier)}"]
     lines += ["", f"[models.{slot}]", *pairs]
     return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _find_short(lines: list[str], slot: str) -> int | None:
+    """The line of a slot in the table `[models]`."""
+    table = _find(lines, r"\s*\[\s*models\s*\]\s*(?:#.*)?\Z")
+    return _find(lines, rf"\s*{slot}\s*=", table + 1, _end(lines, table)) if table is not None else None
 
 
 def _find(lines: list[str], pattern: str, start: int = 0, end: int | None = None) -> int | None:

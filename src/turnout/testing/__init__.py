@@ -8,8 +8,8 @@
     >>> router.route_sync("anything").by
     'mine'
 
-Nothing here is used by Turnout itself, and nothing here patches anything: a double is a layer like any other, and a
-provider that does as it is told is a server like any other.
+Turnout itself uses none of this, and nothing is patched: a double is a layer like any other, and a scripted provider is
+a server like any other.
 """
 
 from __future__ import annotations

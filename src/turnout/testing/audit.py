@@ -1,4 +1,4 @@
-"""Doubles for audits: a model that answers as the five agents do, and a web of pages that are only said to be there.
+"""Doubles for audits: a model that answers like the five agents, and a web made of a table of pages.
 
 >>> from turnout.testing import ScriptedProvider
 >>> from turnout.testing.audit import AgentScript
@@ -23,50 +23,63 @@ from turnout.net.transport import Request, Talk
 from .reply import Received, ScriptedReply
 from .transport import ScriptedExchange, ScriptedTransport
 
-# An address of the public web, for the guard to look at; nothing is sent there.
+# A public address for the egress guard to check; nothing is sent there.
 PUBLIC = "93.184.215.14"
 _CLAIM = re.compile(r"the claim as it was put:\n(=+ \w+ =+)\n(.*?)\n\1", re.DOTALL)
 _SHOWN = re.compile(r"(?m)^(https?://\S+):\n(=+ \w+ =+)\n(.*?)\n\2", re.DOTALL)
 
 Answer = Mapping[str, Any] | str | ScriptedReply
 MakesAnswer = Callable[[str, str], Answer]
-"""From the claim and all that the agent was told."""
+"""Makes an answer from the claim and the agent's whole prompt."""
 
 
-def good_answer(agent: str, claim: str, told: str) -> dict[str, Any]:
-    """What an agent that does its work answers; as sources, the first line of each page it was shown."""
+def good_answer(agent: str, claim: str, prompt: str) -> dict[str, Any]:
+    """A correct answer of an agent; its sources quote the last line of each page in the prompt."""
     match agent:
         case "topic_finder":
-            found: dict[str, Any] = {
+            return {
                 "claim_text": claim,
                 "claimant": "widely repeated",
                 "why_matters": "It is repeated.",
+                "claim_type_category": "historical",
+                "category_tags": ["test"],
             }
-            return found | {"claim_type_category": "historical", "category_tags": ["test"]}
         case "source_checker":
-            shown = [(one[0], one[2].split("\n")) for one in _SHOWN.findall(told)]
+            shown = [(url, page.split("\n")) for url, _, page in _SHOWN.findall(prompt)]
             pages = [{"citation": lines[0] or url, "url": url, "quote_text": lines[-1]} for url, lines in shown]
-            sources = pages or [{"citation": "A. Author, A Book, 1999", "url": "", "quote_text": ""}]
             return {
                 "primary_sources": [],
-                "scholarly_sources": sources,
+                "scholarly_sources": pages or [{"citation": "A. Author, A Book, 1999", "url": "", "quote_text": ""}],
                 "evidence_summary": "Mixed.",
                 "next_search": "",
             }
         case "adversarial_checker":
-            judged = {"verdict": "Misleading", "confidence_level": "Medium", "confidence_explanation": "Few sources."}
-            return judged | {"techniques": [], "counterevidence": "Some.", "verification_notes": "One was verified."}
+            return {
+                "verdict": "Misleading",
+                "confidence_level": "Medium",
+                "confidence_explanation": "Few sources.",
+                "techniques": [],
+                "counterevidence": "Some.",
+                "verification_notes": "One was verified.",
+            }
         case "writing_agent":
-            written: dict[str, Any] = {"verdict": "Misleading", "short_answer": "Partly.", "deep_answer": "At length."}
-            return written | {"why_persists": ["It is a good story."]}
+            return {
+                "verdict": "Misleading",
+                "short_answer": "Partly.",
+                "deep_answer": "At length.",
+                "why_persists": ["It is a good story."],
+            }
         case _:
-            closing = {"audit_summary": "Five agents.", "limitations": ["Few sources."]}
-            return closing | {"change_verdict_if": "A record were found."}
+            return {
+                "audit_summary": "Five agents.",
+                "limitations": ["Few sources."],
+                "change_verdict_if": "A record were found.",
+            }
 
 
 class AgentScript:
-    """Answers for a `ScriptedProvider`: those that are given, by agent, and good ones for the rest. One that is a list
-    is used up, but for its last."""
+    """Answers for a `ScriptedProvider`: the given ones, by agent, and good ones for the others. The entries of a list
+    are used in order; its last one repeats."""
 
     def __init__(
         self, answers: Mapping[str, Answer | MakesAnswer | list[Answer]] | None = None, delay_s: float = 0.0
@@ -74,31 +87,31 @@ class AgentScript:
         self.answers = dict(answers or {})
         self.delay_s = delay_s
         self.asked: list[str] = []
-        """Which agents were asked, in their order."""
+        """The agents that were asked, in order."""
         self._prompts = {agents()[name].prompt.strip()[:60]: name for name in AGENTS}
 
     def __call__(self, received: Received) -> ScriptedReply:
-        messages = received.body["messages"]
-        told = "\n\n".join(str(one["content"]) for one in messages)
-        agent = self._prompts[told[:60]]
+        prompt = "\n\n".join(str(message["content"]) for message in received.body["messages"])
+        agent = self._prompts[prompt[:60]]
         self.asked.append(agent)
-        found = _CLAIM.search(told)
+        found = _CLAIM.search(prompt)
         claim = found[2] if found else ""
-        given = self.answers.get(agent)
-        if isinstance(given, list):
-            given = given.pop(0) if len(given) > 1 else given[0]
-        if callable(given):
-            given = given(claim, told)
-        if isinstance(given, ScriptedReply):
-            return given
-        said = good_answer(agent, claim, told) if given is None else given
-        text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
+        answer = self.answers.get(agent)
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if callable(answer):
+            answer = answer(claim, prompt)
+        if isinstance(answer, ScriptedReply):
+            return answer
+        if answer is None:
+            answer = good_answer(agent, claim, prompt)
+        text = answer if isinstance(answer, str) else msgspec.json.encode(answer).decode()
         return ScriptedReply(text, usage=(100, 50), delay_s=self.delay_s)
 
 
 class PageTransport:
-    """The public web as a table: what is at each address. The guard is asked as for a real connection, and an address
-    that is not there answers 404."""
+    """The public web as a table of pages by address. The egress guard is asked as for a real connection; an unknown
+    address answers 404."""
 
     def __init__(self, pages: Mapping[str, str | bytes | ScriptedReply], delay_s: float = 0.0) -> None:
         self.pages = dict(pages)
@@ -111,11 +124,11 @@ class PageTransport:
         url = f"{origin.scheme}://{origin.host}{request.path}"
         self.fetched.append(url)
         await asyncio.sleep(self.delay_s)
-        found = self.pages.get(url, ScriptedReply(status=404, body=b"not here"))
-        if not isinstance(found, ScriptedReply):
-            body = found.encode() if isinstance(found, str) else found
-            found = ScriptedReply(body=body, headers={"content-type": "text/html; charset=utf-8"})
-        return ScriptedExchange(found, origin.host)
+        page = self.pages.get(url, ScriptedReply(status=404, body=b"not here"))
+        if not isinstance(page, ScriptedReply):
+            body = page.encode() if isinstance(page, str) else page
+            page = ScriptedReply(body=body, headers={"content-type": "text/html; charset=utf-8"})
+        return ScriptedExchange(page, origin.host)
 
     async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
         return await ScriptedTransport().converse(request, egress, wait_s)

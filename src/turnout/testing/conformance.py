@@ -1,12 +1,11 @@
-"""What every layer promises, checked: `check_layer` puts hostile and ordinary texts to a layer and says what it broke.
+"""A conformance suite for layers: `check_layer` asks a layer hostile and ordinary texts and lists its broken promises.
 
-The promises are those the router relies on. A layer is *total* (it answers every reading, whatever is in it, and never
-raises), *pure* (the same reading gets the same answer, in any order, and nothing it was given is changed),
-*well-formed* (a `Verdict` or None; routes of the profile, confidence in [0, 1], margin >= 0) and *explained* (every
-verdict has reasons with dotted codes, and they can be written as JSON). A network layer need not be pure: models are
-not.
+The promises are those the router relies on. A layer is *total* (it answers every reading and never raises), *pure* (the
+same reading gets the same answer, in any order, and the layer changes nothing it was given), *well-formed* (a `Verdict`
+or None; routes of the profile, confidence in [0, 1], margin >= 0) and *explained* (every verdict has reasons with
+dotted codes, and they can be written as JSON). A network layer need not be pure: models are not.
 
-Layers are called through the router's own driver, because that is what contains them in production.
+Layers are called through the router's own driver, as in production.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ from turnout.text.read import reader
 from .hostile import hostile_queries
 from .router import ROUTES, make_reading, make_router, place
 
-# A layer that needs longer for a mebibyte of text is not linear in it, or does something a layer should not do.
+# A layer that needs longer for a mebibyte of text is not linear in it, or does what a layer should not do.
 SLOWEST_MS = 1000.0
-# A reason is a sentence: one that is longer carries the text of the question along.
+# A reason is a sentence; a longer one contains the text of the question.
 LONGEST_REASON = 1000
 
 _CODE = re.compile(r"[\w-]+(?:\.[\w-]+)+")
@@ -93,7 +92,7 @@ def layer_findings(
     texts: Iterable[str | Query] = (),
     slowest_ms: float = SLOWEST_MS,
 ) -> list[Finding]:
-    """The same as a list, empty for a layer that keeps its promises."""
+    """The broken promises as a list; the arguments are those of `check_layer`."""
     found = _Findings()
     if isinstance(layer, str):
         subject = _build(layer, config or {}, routes, found)
@@ -107,7 +106,7 @@ def layer_findings(
 
 
 class _Findings:
-    """Collects findings; the same one on many readings is one."""
+    """Collects findings; the same finding on several readings is one."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], dict[str, None]] = {}
@@ -122,12 +121,12 @@ class _Findings:
 
 
 class _Subject(NamedTuple):
-    """A layer, and how a profile would read for it."""
+    """A layer, and the reader a profile with it has."""
 
     place: Placed
     read: Callable[[Query], Reading]
     produces: set[str] | None
-    """Routes its config says it can choose."""
+    """The routes its config can choose."""
     rebuild: Callable[[], _Subject | None] | None
 
 
@@ -136,7 +135,7 @@ class _LayerAnswer(NamedTuple):
     fault: Fault | None
     elapsed_ms: float
     kept: Any = None
-    """The answer as it was when it was given."""
+    """A copy of the answer, made when it was given."""
 
 
 def _build(name: str, config: Mapping[str, Any], routes: tuple[str, ...], found: _Findings) -> _Subject | None:
@@ -179,7 +178,7 @@ def _construct(kind: Kind, config: Mapping[str, Any], routes: tuple[str, ...], f
 
 
 class _Examination:
-    """One layer, asked about every reading: twice, backwards the second time, and once more with its signals muted."""
+    """Asks a layer about every reading: twice, the second time backwards, and once more with its signals muted."""
 
     def __init__(self, subject: _Subject, routes: tuple[str, ...], slowest_ms: float, found: _Findings) -> None:
         self.subject = subject
@@ -220,7 +219,7 @@ class _Examination:
             return thread.submit(asyncio.run, _ask_network(subject.place, readings, self.slowest_ms)).result()
 
     def _judge(self, name: str, asked: _LayerAnswer) -> bool:
-        """Whether the answer is one a layer may give; whatever is wrong with it is noted."""
+        """Whether the answer is one a layer may give; adds a finding for each mistake in it."""
         answer, fault = asked.answer, asked.fault
         if fault is not None:
             self.found.add("slow" if fault.kind == "timeout" else "raises", fault.detail, name)
@@ -249,19 +248,19 @@ class _Examination:
         layer = adapt(place.call)
         for called, explain in (("explain", layer.explain), ("elaborate", layer.elaborate)):
             before = _attempt(partial(copy.deepcopy, verdict)).answer
-            told, again = (_attempt(partial(explain, verdict)) for _ in range(2))
-            if told.fault is not None:
-                self.found.add("reasons", f"{called} raised {told.fault.detail}", name)
+            first, again = (_attempt(partial(explain, verdict)) for _ in range(2))
+            if first.fault is not None:
+                self.found.add("reasons", f"{called} raised {first.fault.detail}", name)
                 return
-            if not _are_reasons(told.answer):
+            if not _are_reasons(first.answer):
                 self.found.add("reasons", f"{called} must return a tuple of Reasons", name)
                 return
-            if told.answer != again.answer:
+            if first.answer != again.answer:
                 self.found.add("repeat", "explains differently when asked again", name)
             # A verdict that cannot be copied or compared is reported already.
             if before is not None and _attempt(partial(_differ, verdict, before)).answer:
                 self.found.add("mutates", f"{called} changed the verdict", name)
-            reasons += told.answer
+            reasons += first.answer
         if not reasons:
             self.found.add("reasons", "a verdict without a reason: give it `reasons`, or the layer an `explain`", name)
         for reason in reasons:
@@ -279,17 +278,17 @@ class _Examination:
 
 
 def _differ(one: object, other: object) -> bool:
-    """Asked of `==` alone: a type may define it and leave `!=` to mean "another object"."""
+    """Compared with `==` alone: a type may define it and leave `!=` to compare identities."""
     return (one == other) is not True
 
 
 def _dispose(answer: object) -> None:
-    """A coroutine that is never awaited warns when it is collected; closing it says that this was on purpose."""
+    """Close a coroutine that is not awaited, which would warn when it is collected."""
     if inspect.iscoroutine(answer):
         answer.close()
 
 
-# A struct does not check what it is made of, so a verdict may hold anything: hence Any in the next two.
+# A struct does not check its fields, so a verdict may hold anything: hence Any in the next two functions.
 def _mistakes_of(verdict: Any, routes: tuple[str, ...], produces: set[str] | None) -> Iterable[str]:
     if mistakes := list(find_mistakes(verdict, routes)):
         yield from mistakes
@@ -326,7 +325,7 @@ def _short(value: object) -> str:
 
 
 class _Recorder:
-    """Stands where the layer stands and keeps what it answered; the router is told nothing, so it judges nothing."""
+    """Takes the layer's place and records its answer; the router gets none, so that it has nothing to judge."""
 
     def __init__(self, call: Callable[[Reading], Any]) -> None:
         self.call = call
@@ -337,7 +336,7 @@ class _Recorder:
 
 
 class _NetworkRecorder(_Recorder):
-    """The same for a layer that is awaited, or that returns something to await."""
+    """The same for a layer that is awaited, or that returns an awaitable."""
 
     async def __call__(self, reading: Reading) -> Any:
         answer = self.call(reading)
@@ -345,7 +344,7 @@ class _NetworkRecorder(_Recorder):
 
 
 def _attempt(call: Callable[[], Any]) -> _LayerAnswer:
-    """What a function returned, or how it failed: the router's driver is the one place that contains such calls."""
+    """A function's result or failure, from the router's driver, the one place that may catch any exception."""
     return _ask_local(place(lambda _reading: call()), make_reading())
 
 
@@ -368,7 +367,7 @@ async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_
 
 
 def _keep(asked: _LayerAnswer) -> _LayerAnswer:
-    """With a copy of the answer, taken at once: a layer may go on writing to what it gave."""
+    """Add a copy of the answer, made at once: the layer may still write to the original."""
     if type(asked.answer) is not Verdict:
         return asked._replace(kept=asked.answer)
     return asked._replace(kept=_attempt(lambda: copy.deepcopy(asked.answer)).answer)

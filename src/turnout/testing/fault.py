@@ -1,12 +1,12 @@
-"""What can go wrong on the way to and from a provider, each at a chosen moment of an answer.
+"""Faults on the way to and from a provider, each at a chosen moment of an answer.
 
-An answer is a list of parts; playing it yields what a server does, step by step: bytes to send, a pause, or the end of
-the connection. A fault changes the steps and nothing else, so every fault works for every wire format, streaming or
-not. There are three moments: before the headers, after them but before the first delta, and after some deltas. Without
-streaming, the first delta is the first half of the body.
+An answer is a list of parts; playing it yields the steps of a server: bytes to send, a pause, or the end of the
+connection. A fault changes only the steps, so that every fault works for every wire format, streaming or not. There are
+three moments: before the headers, after them but before the first delta, and after some deltas. Without streaming, the
+first delta is the first half of the body.
 
-A port that refuses is not here, because no request reaches it: see `ScriptedProvider.refuse`. A status is not either:
-see `Reply.status`.
+A refused connection is not here, because no request arrives: see `ScriptedProvider.refuse`. For a status, see
+`Reply.status`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Sign = Literal["prelude", "delta", "between", "end"]
 
 # Twice what any provider sends in one event, images apart.
 BIG_BYTES = 10 * 1024 * 1024
-# A client that is told of a reset before it has read what came first may lose it: this is time to read.
+# A client may lose bytes it has not read when a reset arrives: this is time to read them.
 SETTLE_S = 0.02
 
 WINDOWS: dict[FaultKind, tuple[Window, ...]] = dict.fromkeys(get_args(FaultKind), get_args(Window)) | {
@@ -66,7 +66,7 @@ class ScriptedFault(Struct, frozen=True):
 
     kind: FaultKind
     at: Window | Literal[""] = ""
-    """Empty: the first moment at which this kind can happen."""
+    """Empty: the earliest moment at which this kind can happen."""
     after: int = 1
     """With `after_delta`: how many deltas come first."""
     seconds: float | None = None
@@ -98,14 +98,14 @@ class BodyPart(NamedTuple):
 
 
 class ScriptedResponse(NamedTuple):
-    """An answer before anything has gone wrong with it."""
+    """An answer without a fault."""
 
     status: int
     headers: Mapping[str, str]
     parts: Sequence[BodyPart]
     is_stream: bool
     error: bytes
-    """How the provider would say that it failed: an event, or a body."""
+    """The provider's message that it failed: an event, or a body."""
 
 
 class Pause(NamedTuple):
@@ -121,13 +121,13 @@ Step = bytes | Pause | Close
 
 
 def halves(body: bytes) -> list[BodyPart]:
-    """A body that is no stream, as parts."""
+    """The two parts of a body that is not a stream."""
     middle = len(body) // 2
     return [BodyPart("delta", body[:middle]), BodyPart("end", body[middle:])]
 
 
 def play(answer: ScriptedResponse, fault: ScriptedFault | None = None, *, chunk_delay_s: float = 0.0) -> Iterator[Step]:
-    """What the server does, in order. Nothing follows a `Close`."""
+    """The steps of the server. Nothing follows a `Close`."""
     if fault is None or fault.window != "before_headers":
         yield from _message(answer, fault, chunk_delay_s)
         return
@@ -159,19 +159,19 @@ def _message(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_
             yield b"%x\r\n%b\r\n" % (len(step), step) if isinstance(step, bytes) else step
         yield b"0\r\n\r\n"
         return
-    told = list(steps)
-    # A connection that breaks breaks a promise; a body that is merely wrong has the length it says it has.
-    kept = [part.data for part in answer.parts] if any(isinstance(step, Close) for step in told) else told
-    yield _head(answer, sum(len(step) for step in kept if isinstance(step, bytes)))
-    yield from told
+    played = list(steps)
+    # If the connection breaks, the length is that of the whole body; otherwise, that of the bytes that are sent.
+    counted = [part.data for part in answer.parts] if any(isinstance(step, Close) for step in played) else played
+    yield _head(answer, sum(len(step) for step in counted if isinstance(step, bytes)))
+    yield from played
 
 
 def _content(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_s: float) -> Iterator[Step]:
     parts = answer.parts
-    struck = _moment(parts, fault) if fault is not None else -1
-    begun = dripping = False
+    moment = _moment(parts, fault) if fault is not None else -1
+    has_delta = dripping = False
     for number, part in enumerate(parts):
-        if number == struck and fault is not None:
+        if number == moment and fault is not None:
             match fault.kind:
                 case "reset":
                     yield Pause(SETTLE_S)
@@ -197,9 +197,9 @@ def _content(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_
                 case "drip":
                     dripping = True
         if part.sign == "delta":
-            if begun and chunk_delay_s:
+            if has_delta and chunk_delay_s:
                 yield Pause(chunk_delay_s)
-            begun = True
+            has_delta = True
         if dripping and fault is not None:
             yield from _drip([part.data], fault.seconds)
         elif part.data:
@@ -209,7 +209,7 @@ def _content(answer: ScriptedResponse, fault: ScriptedFault | None, chunk_delay_
 
 
 def _moment(parts: Sequence[BodyPart], fault: ScriptedFault) -> int:
-    """The part before which a fault happens."""
+    """The number of the part before which a fault happens."""
     if fault.window == "before_delta":
         return next(number for number, part in enumerate(parts) if part.sign != "prelude")
     deltas = [number for number, part in enumerate(parts) if part.sign == "delta"]
@@ -237,9 +237,8 @@ def _endless(piece: bytes, seconds: float | None) -> Iterator[Step]:
 def _head(answer: ScriptedResponse, length: int | None) -> bytes:
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     fields = "".join([f"{name}: {value}\r\n" for name, value in answer.headers.items()])
-    return f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}\r\n{fields}{framing}\r\n\r\n".encode(
-        "latin-1"
-    )
+    status = f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, 'Unknown')}"
+    return f"{status}\r\n{fields}{framing}\r\n\r\n".encode("latin-1")
 
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus} | {529: "Overloaded"}

@@ -1,7 +1,7 @@
-"""Texts that break things, and a few that do not.
+"""Texts that break programs, and a few ordinary ones.
 
-Each is here because some program somewhere fell over it: text without end, without letters, without a UTF-8 form, text
-that reads right to left, looks like another text, or looks like a template.
+Each has broken some program: very long text, text without letters or without a UTF-8 form, text that reads right to
+left, looks like another text, or looks like a template.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TEXTS: Mapping[str, str] = {
 
 
 def hostile_queries(routes: tuple[str, ...] = ()) -> dict[str, Query]:
-    """All of them as queries, by name: every text, then queries whose other fields are odd."""
+    """Queries by name: every text, then queries with unusual values in other fields."""
     queries = {name: Query(text) for name, text in {**ORDINARY, **_TEXTS}.items()}
     queries["turns"] = Query(turns=(Turn("system", "be brief"), Turn("user", "what is this?"), Turn("assistant", "a")))
     queries["turns without a user"] = Query(turns=(Turn("assistant", "well"), Turn("", ""), Turn("tool", "\0")))

@@ -1,7 +1,7 @@
-"""A provider that says what it is told: a real HTTP/1.1 server on loopback, for everything that asks a model.
+"""A provider that follows a script: a real HTTP/1.1 server on loopback, for everything that asks a model.
 
-It speaks OpenAI's chat completions and responses and Anthropic's messages, chosen by how the path ends, and it can fail
-in every way providers do (`Fault`). Nothing is patched and nothing is simulated: a client sees real sockets.
+It speaks OpenAI's chat completions and responses and Anthropic's messages, chosen by the end of the path, and it can
+fail in every way providers do (`Fault`). Nothing is patched or simulated: a client sees real sockets.
 
     >>> from turnout.testing import Fault, Reply, ScriptedProvider
     >>> with ScriptedProvider.in_thread() as provider:
@@ -37,15 +37,15 @@ from .reply import Entry, Received, ScriptedReply
 
 HOST = "127.0.0.1"
 BACKLOG = 4096
-# Requests that are remembered, the newest of them: a benchmark sends millions.
+# The newest requests that are remembered: a benchmark sends millions.
 KEEP = 10_000
-# What a thread waits for its event loop to do something that takes microseconds.
+# How long a thread waits for the event loop to do something that takes microseconds.
 PATIENCE_S = 10.0
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 _LAST = re.compile(rb" HTTP/1\.0(?:\r\n|\Z)|\r\nconnection:[ \t]*close", re.IGNORECASE)
-_LINGER_NOT = struct.pack("ii", 1, 0)
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class ScriptedProvider:
@@ -56,9 +56,9 @@ class ScriptedProvider:
         """Answers when the script is empty."""
         self.port = 0
         self.received = 0
-        """How many requests came, in all."""
+        """How many requests came in total."""
         self.accepted = 0
-        """How many connections came, in all."""
+        """How many connections came in total."""
         self._script = deque(script)
         self._requests: deque[Received] = deque(maxlen=keep)
         self._lock = threading.Lock()
@@ -72,41 +72,41 @@ class ScriptedProvider:
     def in_thread(
         cls, default: Entry | None = None, *, script: Iterable[Entry] = (), keep: int = KEEP
     ) -> Iterator[Self]:
-        """The same on an event loop of its own, in a thread of its own."""
+        """The same with its own event loop in its own thread."""
         provider = cls(default, script=script, keep=keep)
-        begun = threading.Event()
-        ended = asyncio.Event()
+        started = threading.Event()
+        stop = asyncio.Event()
 
         async def serve() -> None:
             async with provider:
-                begun.set()
-                await ended.wait()
+                started.set()
+                await stop.wait()
 
         with ThreadPoolExecutor(1, "scripted-provider") as thread:
             served = thread.submit(lambda: asyncio.run(serve()))
-            served.add_done_callback(lambda _: begun.set())
-            begun.wait()
+            served.add_done_callback(lambda _: started.set())
+            started.wait()
             if served.done():
                 served.result()
             try:
                 yield provider
             finally:
-                provider._loop.call_soon_threadsafe(ended.set)
+                provider._loop.call_soon_threadsafe(stop.set)
             served.result()
 
     @property
     def origin(self) -> str:
-        """What Anthropic's client calls its base address."""
+        """The base URL for Anthropic's client."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """What other clients call their base address."""
+        """The base URL for other clients."""
         return f"{self.origin}/v1"
 
     @property
     def requests(self) -> list[Received]:
-        """Every request so far, oldest first; of very many, the last ones."""
+        """The requests so far, oldest first; at most the newest `keep`."""
         with self._lock:
             return list(self._requests)
 
@@ -116,16 +116,16 @@ class ScriptedProvider:
         return len(self._connections)
 
     def script(self, *entries: Entry) -> None:
-        """Answer the next requests with these, after those that are waiting already."""
+        """Add answers to the script."""
         with self._lock:
             self._script.extend(entries)
 
     def release(self) -> None:
-        """End every pause, now and later: stalls, delays and the time between drops."""
+        """End every pause, now and later: stalls, delays and those of a drip."""
         self._on_loop(self._released.set)
 
     def refuse(self) -> None:
-        """Close the port, as if no server were there, and all idle connections."""
+        """Close the port, as if there were no server, and all idle connections."""
 
         def close() -> None:
             self._stop_listening()
@@ -159,7 +159,7 @@ class ScriptedProvider:
         if self._failure is not None and error is None:
             raise RuntimeError("a function of the script failed; its client saw a broken connection") from self._failure
 
-    # An asyncio server that is closed while a connection arrives loses it, half made and open. Hence these three.
+    # An asyncio server that is closed while a connection arrives leaks it half open. Hence these three methods.
 
     def _listen(self) -> None:
         if self._listener is None:
@@ -208,7 +208,7 @@ class ScriptedProvider:
             done = True
         finally:
             if not done:
-                # Raised again when the provider is left, where the test sees it.
+                # Raised again on exit from the provider, where the test sees it.
                 self._failure = sys.exc_info()[1]
         return reply
 
@@ -222,13 +222,13 @@ class ScriptedProvider:
 
 
 class _Connection(asyncio.Protocol):
-    """One client. A plain answer is written on the spot; one that takes time, or goes wrong, is a task."""
+    """One client's connection. A plain answer is written at once; one with a delay or a fault is a task."""
 
     def __init__(self, provider: ScriptedProvider) -> None:
         self.provider = provider
         self.number = 0
         self.request: Received | None = None
-        """The last one that came."""
+        """The latest one."""
         self._transport: asyncio.Transport
         self._buffer = bytearray()
         self._task: asyncio.Task[None] | None = None
@@ -269,7 +269,7 @@ class _Connection(asyncio.Protocol):
     def close(self, *, at_once: bool = False, reset: bool = False) -> None:
         self._closed_by_us = True
         if reset:
-            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         if at_once or reset:
             self._transport.abort()
         else:
@@ -280,7 +280,7 @@ class _Connection(asyncio.Protocol):
             self.request.closed_at = monotonic()
 
     def _advance(self) -> None:
-        """Answer what has come, one request after the other."""
+        """Answer the requests that have arrived, one after the other."""
         while self._task is None and not self._transport.is_closing():
             request = self._take()
             if request is None:
@@ -297,17 +297,17 @@ class _Connection(asyncio.Protocol):
                 self._task.add_done_callback(self._performed)
 
     def _take(self) -> Received | None:
-        """The next request, once all of it is here."""
+        """The next request, once it is complete."""
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             return None
         head = bytes(self._buffer[:end])
-        told = _LENGTH.search(head)
-        whole = end + 4 + (int(told[1]) if told else 0)
-        if len(self._buffer) < whole:
+        length = _LENGTH.search(head)
+        size = end + 4 + (int(length[1]) if length else 0)
+        if len(self._buffer) < size:
             return None
-        raw = bytes(self._buffer[end + 4 : whole])
-        del self._buffer[:whole]
+        raw = bytes(self._buffer[end + 4 : size])
+        del self._buffer[:size]
         words = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
         if len(words) != 3 or _CHUNKED.search(head):
             self._transport.write(b"HTTP/1.1 411 Length Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")

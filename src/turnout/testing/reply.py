@@ -1,4 +1,4 @@
-"""What a scripted provider is told to say, and what it was asked: the two values a test deals with."""
+"""The replies of a scripted provider, and the requests it received: the two values a test deals with."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PIECE = re.compile(r"\S+\s*|\s+")
 
 
 class ToolCall(Struct, frozen=True):
-    """A call of a tool in an answer."""
+    """A tool call in an answer."""
 
     name: str
     arguments: Mapping[str, Any] | str = {}
     """A string is sent as it is, whether or not it is JSON."""
     id: str = ""
-    """Empty: the provider makes one up, in its own format's style."""
+    """Empty: the provider makes one in its format's style."""
 
     @property
     def json(self) -> str:
@@ -32,14 +32,14 @@ class ToolCall(Struct, frozen=True):
 
 
 class ScriptedReply(Struct, frozen=True):
-    """One answer. The same reply is said in whichever wire format is asked for, streaming or not."""
+    """One answer, sent in the wire format of the request, streaming or not."""
 
     text: str | Sequence[str] | None = None
-    """A stream has a delta for each word, or for each string of a sequence. None: a greeting, or, with tools, nothing.
-    With a status other than 200, it is the message of the error."""
+    """A stream has a delta for each word, or for each string of a sequence. None: a greeting or, with tools, nothing.
+    With a status other than 200, the error message."""
     tools: Sequence[ToolCall] = ()
     thinking: str = ""
-    """Comes before the text, signed where the format signs it."""
+    """Comes before the text, signed if the format signs it."""
     usage: tuple[int, int] | None = None
     """Tokens in and out; None: about a quarter of the characters."""
     cached: int = 0
@@ -48,16 +48,16 @@ class ScriptedReply(Struct, frozen=True):
     delay_s: float = 0.0
     """Before the headers."""
     chunk_delay_s: float = 0.0
-    """Between deltas. Without it, a stream that has no fault is sent in one piece."""
+    """Between deltas. Without it, a stream without a fault is sent in one piece."""
     status: int = 200
     headers: Mapping[str, str] = {}
-    """Added to the usual ones, or in their place; lower case."""
+    """Added to the usual headers, or replacing them; lower case."""
     body: bytes | None = None
-    """Exactly these bytes instead of an answer in the wire format, to any path and method."""
+    """Exactly these bytes instead of an answer in a wire format, for any path and method."""
     fault: ScriptedFault | None = None
 
     def pieces(self) -> list[str]:
-        """The text, as a stream has it."""
+        """The text in the pieces of a stream."""
         text = ("" if self.tools else TEXT) if self.text is None else self.text
         pieces = words(text) if isinstance(text, str) else list(text)
         fault = self.fault
@@ -67,21 +67,21 @@ class ScriptedReply(Struct, frozen=True):
 
 
 class Received(Struct, eq=False, dict=True):
-    """A request, and what became of it. Times are `time.monotonic()`."""
+    """A request, and what happened to it. Times are `time.monotonic()`."""
 
     connection: int
-    """Which connection it came on: 1 is the first."""
+    """The number of its connection: 1 is the first."""
     method: str
     path: str
     """With its query string."""
     head: bytes
-    """The request line and the headers as they came."""
+    """The raw request line and headers."""
     raw: bytes
-    """The body as it came."""
+    """The raw body."""
     at: float
-    """When the last byte of it was here."""
+    """When its last byte arrived."""
     finished_at: float | None = None
-    """When the last byte of the answer was written; None if that never happened."""
+    """When the last byte of the answer was written; None if it never was."""
     closed_at: float | None = None
     """When the client closed the connection, if this was the last request on it and the provider did not."""
 
@@ -92,13 +92,13 @@ class Received(Struct, eq=False, dict=True):
 
     @cached_property
     def headers(self) -> dict[str, str]:
-        """Names in lower case; what came twice is joined with a comma."""
-        found: dict[str, str] = {}
+        """By lower-case name; repeated headers are joined with a comma."""
+        headers: dict[str, str] = {}
         for line in self.head.decode("latin-1").split("\r\n")[1:]:
             name, _, value = line.partition(":")
             name, value = name.lower(), value.strip()
-            found[name] = f"{found[name]}, {value}" if name in found else value
-        return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        return headers
 
     @cached_property
     def body(self) -> Any:
@@ -113,9 +113,9 @@ class Received(Struct, eq=False, dict=True):
 
 
 def words(text: str) -> list[str]:
-    """A text in the pieces a stream has it in. Joined, they are the text."""
+    """A text in the pieces of a stream: each word with the white space after it."""
     return _PIECE.findall(text)
 
 
 Entry = ScriptedReply | Callable[[Received], ScriptedReply]
-"""An entry of a script: a reply, or a function that makes one of the request."""
+"""An entry of a script: a reply, or a function that makes one for the request."""

@@ -1,7 +1,7 @@
-"""Readings, profiles and routers built in code, for tests that are about the engine and not about TOML.
+"""Readings, profiles and routers built in code, for tests of the engine without TOML.
 
-Everything has a default, so that a test says only what it is about. A profile built here is hashed over what is data
-in it; two with the same data and different layers share a hash, which a profile from a file never does.
+Everything has a default, so that a test states only what matters to it. The hash of a profile built here covers its
+data only: two with the same data and different layers have the same hash, unlike profiles from files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEADLINE_MS = 350.0
 
 
 class ProfileFields(TypedDict, total=False):
-    """The fields of a profile that a test may state; the others follow from its layers and routes."""
+    """The fields of a profile that a test may set; the others follow from its layers and routes."""
 
     name: str
     policies: Mapping[str, Policy]
@@ -45,7 +45,7 @@ class ProfileFields(TypedDict, total=False):
 def make_reading(
     text: str | Query = "", *, hits: tuple[int, ...] = (), notes: tuple[str, ...] = (), muted: Iterable[str] = ()
 ) -> Reading:
-    """A text, or a query, as layers read it: folded, with the hits and notes the test says it has."""
+    """The reading of a text or a query, folded, with the given hits and notes."""
     query = Query(text) if isinstance(text, str) else text
     words = query.text or next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
     folded = fold(words)
@@ -62,7 +62,7 @@ def place(
     deadline_ms: float = DEADLINE_MS,
     held_text: str = "",
 ) -> Placed:
-    """A layer in its place in a profile. A coroutine is a network layer by default; None: a missing kind."""
+    """A layer in a profile. A coroutine is a network layer by default; None stands for a kind that is not installed."""
     call = None if layer is None else adapt(layer)
     if cost is None:
         cost = "network" if call is not None and call.awaits else "free"
@@ -86,9 +86,10 @@ def make_profile(
     placed = tuple(_named(layer, number) for number, layer in enumerate(layers))
     policies = {route: Policy() for route in routes} | dict(fields.get("policies", {}))
     given: dict[str, Any] = {"name": "testing", "fallback": Fallback(routes[0]), "read": make_reading, "mute": _mute}
-    told = {name: value for name, value in fields.items() if not callable(value) and name not in _CODE}
+    # `adjust` has functions in it.
+    plain = {name: value for name, value in fields.items() if not callable(value) and name != "adjust"}
     heads = [(layer.id, layer.cost, layer.who, layer.gate, layer.deadline_ms) for layer in placed]
-    data = msgspec.json.encode([routes, told, heads], order="sorted")
+    data = msgspec.json.encode([routes, plain, heads], order="sorted")
     given |= {
         **fields,
         "hash": hashlib.sha256(data).hexdigest()[:16],
@@ -107,9 +108,6 @@ def make_router(
 ) -> Router:
     """The router of such a profile."""
     return Router(make_profile(layers, routes, **fields))
-
-
-_CODE = ("adjust",)
 
 
 def _named(layer: Layer | Judge | Placed, number: int) -> Placed:

@@ -1,4 +1,4 @@
-"""A transport that answers on the spot: a client with no socket under it, for tests that are not about sockets."""
+"""A transport that answers from a script without a socket, for tests that are not about sockets."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .reply import ScriptedReply
 
 
 class ScriptedTransport:
-    """Answers from a script, whose last entry repeats: a `Reply`, whose `body` or pieces of text are the body as they
-    are, or a `NetError`, which is raised. A body ends after its last piece, or, with a `fault`, breaks off there."""
+    """Answers from a script; its last entry repeats. A `Reply` is sent as its `body` or as the pieces of its text; a
+    `NetError` is raised. A body ends after its last piece or, with a `fault`, breaks off there."""
 
     def __init__(self, script: Sequence[ScriptedReply | NetError] = (ScriptedReply(),)) -> None:
         if not script:
             raise ValueError("an empty script: write [Reply()] for a greeting")
         self.script = tuple(script)
         self.requests: list[Request] = []
-        """As they were sent: the credential is among the headers."""
+        """The requests as sent, with the credential in the headers."""
         self.exchanges: list[ScriptedExchange] = []
         self.closed = False
 
@@ -51,7 +51,7 @@ class ScriptedTransport:
 
 
 class ScriptedExchange:
-    """One answer of a script."""
+    """The exchange for one answer of a script."""
 
     def __init__(self, reply: ScriptedReply, where: str) -> None:
         self.status = reply.status

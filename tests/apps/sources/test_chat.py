@@ -20,7 +20,7 @@ from turnout.models.price import Usage
 from turnout.models.wire import FORMATS
 from turnout.models.wire.format import most_tokens
 from turnout.models.wire.live import LiveStream
-from turnout.testing.scripted_source import Late
+from turnout.testing import Stall
 
 FUSED = "everyone keeps talking about black holes rss"
 TWO = "check the weather and also are the lights on"
@@ -72,7 +72,7 @@ def test_no_picture_of_a_page_is_loaded(serve: Serve) -> None:
 
 
 def test_a_section_is_streamed_when_it_is_there(serve: Serve) -> None:
-    served = serve(scripted(forecast=Late(0.3, "Sunny."), ha="Locked."))
+    served = serve(scripted(forecast=Stall(0.3, "Sunny."), ha="Locked."))
     for said in ask_all(served, TWO).values():
         assert said == "check the weather\nSunny.\n\nare the lights on\nLocked."
 
@@ -87,7 +87,7 @@ def streamed_text(served: Served, said: str) -> tuple[str, dict[str, Any], dict[
 
 
 def test_sections_of_a_part_come_below_its_words_and_before_the_next(serve: Serve) -> None:
-    sources = scripted(news="N.", kiwix=Late(0.2, "[9] ha\nK."), forecast="Sunny.")
+    sources = scripted(news="N.", kiwix=Stall(0.2, "[9] ha\nK."), forecast="Sunny.")
     text, used, headers = streamed_text(serve(sources), f"{FUSED} and check the weather")
     assert text == f"{FUSED}\n[news]\nN.\n\n[kiwix]\n> [9] ha\nK.\n\ncheck the weather\nSunny."
     assert used["completion_tokens"] == most_tokens((text,))

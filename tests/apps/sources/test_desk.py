@@ -17,7 +17,8 @@ from turnout.apps.sources.desk import FRESH_S, Desk
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
 from turnout.apps.sources.source import Cause, Empty, Failure, SourceAnswer, SourceQuestion
 from turnout.store import open_store
-from turnout.testing.scripted_source import HANG, Late, ScriptedSource
+from turnout.testing import Stall
+from turnout.testing.scripted_source import HANG, ScriptedSource
 
 
 class Clock:
@@ -103,7 +104,7 @@ def test_a_store_that_keeps_no_text_keeps_no_answers(tmp_path: Path) -> None:
 
 def test_a_question_is_asked_once_at_a_time() -> None:
     async def check() -> None:
-        sources = scripted(kiwix=Late(1.0, "it"))
+        sources = scripted(kiwix=Stall(1.0, "it"))
         desk = Desk(sources, Cache("result", 500))
         told = await asyncio.gather(*(desk.ask("kiwix", SourceQuestion("q")) for _ in range(20)))
         assert {one.result for one in told} == {SourceAnswer("it")}
@@ -115,7 +116,7 @@ def test_a_question_is_asked_once_at_a_time() -> None:
 
 def test_one_who_leaves_does_not_take_the_others_along() -> None:
     async def check() -> None:
-        sources = scripted(kiwix=Late(2.0, "it"))
+        sources = scripted(kiwix=Stall(2.0, "it"))
         desk = Desk(sources, Cache("result", 500))
         stays = asyncio.create_task(desk.ask("kiwix", SourceQuestion("q")))
         with pytest.raises(TimeoutError):
@@ -129,7 +130,7 @@ def test_one_who_leaves_does_not_take_the_others_along() -> None:
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_a_source_nobody_waits_for_is_cancelled(stubborn: bool) -> None:
     async def check() -> None:
-        source = ScriptedSource("kiwix", [Late(3600.0, "it", stubborn)])
+        source = ScriptedSource("kiwix", [Stall(3600.0, "it", stubborn)])
         desk = Desk({"kiwix": source}, Cache("result", 500))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(desk.ask("kiwix", SourceQuestion("q")), 1.0)

@@ -11,7 +11,8 @@ from apps.sources.timeless import run_timeless
 from turnout import Query
 from turnout.apps.sources.plan import make_plan
 from turnout.apps.sources.source import Cause, Empty, EntityState, Failure, SourceAnswer
-from turnout.testing.scripted_source import HANG, Late
+from turnout.testing import Stall
+from turnout.testing.scripted_source import HANG
 
 OPEN = SourceAnswer("Front door: open", facts=(EntityState("cover.front", "Front door", "open"),))
 SHUT = SourceAnswer("Front door: closed", facts=(EntityState("cover.front", "Front door", "closed"),))
@@ -176,7 +177,7 @@ CASES = [
         fallback=True,
         says=("did not answer in time",),
     ),
-    Case("kiwix late, in time", "who was Ada", {"kiwix": Late(7, "K."), "web": "W."}, "kiwix", says=("K.",)),
+    Case("kiwix late, in time", "who was Ada", {"kiwix": Stall(7, "K."), "web": "W."}, "kiwix", says=("K.",)),
     Case(
         "the web empty too: every source that was tried is named",
         "who was Ada",

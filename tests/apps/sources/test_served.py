@@ -20,7 +20,8 @@ from turnout.apps.app import Call
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources.app import SourcesApp
 from turnout.apps.sources.source import Cause, Empty, Failure, Health
-from turnout.testing.scripted_source import HANG, Late, ScriptedSource
+from turnout.testing import Stall
+from turnout.testing.scripted_source import HANG, ScriptedSource
 
 SPLIT = "check the weather, and Iran and Israel news, and is the door locked"
 
@@ -195,7 +196,7 @@ def events_of(got: Got) -> list[dict[str, Any]]:
 
 
 def test_progress_is_streamed(serve: Serve) -> None:
-    served = serve(scripted(forecast=Late(0.05, "Sunny."), ha="Locked."))
+    served = serve(scripted(forecast=Stall(0.05, "Sunny."), ha="Locked."))
     got = search(served, "check the weather and also are the lights on", stream=True)
     found = events_of(got)
     assert got.headers["content-type"] == "text/event-stream"

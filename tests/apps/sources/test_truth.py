@@ -15,7 +15,7 @@ from turnout.apps.sources.desk import FRESH_S, Desk
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
 from turnout.apps.sources.run import BOUND_S, FALLBACK_SHARE
 from turnout.apps.sources.source import Cause, Empty, Failure, SourceAnswer
-from turnout.testing.scripted_source import Late
+from turnout.testing import Stall
 
 NAMES = ("kiwix", "news", "web", "ha", "forecast", "files", "extra")
 DELAYS = (0.0, 0.0, 0.0, 0.5, 7.0, 8.0, 14.0, 3600.0)
@@ -35,9 +35,9 @@ class Behaviour(NamedTuple):
             "blank": SourceAnswer(" "),
             "unreachable": Failure(Cause.UNREACHABLE, "down"),
             "raises": ValueError("broken"),
-            "rubbish": "".join,
+            "rubbish": ["rubbish"],
         }
-        return Late(self.delay, entries[self.kind], self.stubborn)
+        return Stall(self.delay, entries[self.kind], self.stubborn)
 
     def ends(self, limit: float) -> str:
         ended = {"blank": "empty", "raises": "error", "rubbish": "malformed"}.get(self.kind, self.kind)

@@ -1,4 +1,4 @@
-"""`turnout assist`: read documentation, version beside version, and ask it."""
+"""`turnout assist`: read documentation, in several versions, and ask it questions."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
+from turnout.apps.assist.event import AskContext, AssistAnswer
+from turnout.apps.assist.library import Libraries, open_libraries, shared_place
+from turnout.config.settings import store_settings, store_url
 from turnout.core.errors import TurnoutError
 from turnout.core.query import Query
+from turnout.runtime.load import open_embedder
 from turnout.text.count import counted
 
 from ..app import examples_of, show_paragraphs
 from ..application import local_caller, needing, open_runtime, run
-from ..draw.screen import console, visible, write_json
+from ..draw.screen import console, visible, visible_lines, write_json
 from ..draw.shape import headed
-from ..option import ConfigOption, JsonOption, StoreOptions, TextArgument, hint
+from ..option import ConfigOption, FileOption, JsonOption, NameOption, StoreOptions, TextArgument, hint
 from ..question import read_text
 from ..stream import progressing
 
 if TYPE_CHECKING:
     from turnout.apps.assist.app import AssistApp
-    from turnout.apps.assist.event import AskContext, AssistAnswer
-    from turnout.apps.assist.library import Libraries
 
 app = App(name="assist", help_epilogue=examples_of("assist"))
 NEEDS = "the assistant needs"
-# Files that could not be read and are named.
-NAMED = 5
+# Unreadable files that are listed.
+LISTED = 5
 
 
 @app.command
@@ -39,7 +41,7 @@ def ingest(
     folder: Annotated[str, Parameter(name="DIR", help="Markdown, HTML, reStructuredText, text, PDF and code.")],
     /,
     *,
-    library: Annotated[str | None, Parameter(help="Its name; by default the folder's.", metavar="NAME")] = None,
+    library: Annotated[NameOption, Parameter(help="Its name; by default the folder's.")] = None,
     version: Annotated[
         str,
         Parameter(
@@ -50,29 +52,28 @@ def ingest(
     follow: Annotated[bool, Parameter(help="Read changed files again, even with a version.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     """Read a folder of documents, or what has changed in it since.
 
     Each file is cut by its headings. Sentence vectors are added if an embedder is installed.
     """
     root = File(folder).expanduser().absolute()
     with _opened(config) as libraries, progressing("files") as progress:
-        found, changes, unread = libraries.ingest(
+        edition, changes, unread = libraries.ingest(
             root, library or root.name, version, follow=follow or None, progress=progress
         )
     if json:
-        write_json({"edition": found, "changes": changes, "unread": unread})
-        return 0
+        write_json({"edition": edition, "changes": changes, "unread": unread})
+        return
     screen = console()
-    screen.say((f"{visible(found.library)} {visible(found.version)}", "bold"), f" from {visible(folder)}")
-    said = f"{counted(found.files, 'file')}, {counted(found.sections, 'section')}: {changes.added:,} new, "
-    screen.say(f"  {said}{changes.changed:,} changed, {changes.deleted:,} gone")
-    for path, why in list(unread.items())[:NAMED]:
+    screen.say((f"{visible(edition.library)} {visible(edition.version)}", "bold"), f" from {visible(folder)}")
+    total = f"{counted(edition.files, 'file')}, {counted(edition.sections, 'section')}"
+    screen.say(f"  {total}: {changes.added:,} new, {changes.changed:,} changed, {changes.deleted:,} gone")
+    for path, why in list(unread.items())[:LISTED]:
         screen.say((f"  {visible(path)}: {visible(why)}", "yellow"))
-    if len(unread) > NAMED:
-        screen.say((f"  and {len(unread) - NAMED:,} more that could not be read", "yellow"))
+    if len(unread) > LISTED:
+        screen.say((f"  and {len(unread) - LISTED:,} more that could not be read", "yellow"))
     screen.say(f"Next: {hint('assist', 'ask', 'how do I …?')}")
-    return 0
 
 
 @app.command
@@ -88,9 +89,7 @@ def ask(
     ] = None,
     library: Annotated[str, Parameter(help="Ask only this library.", metavar="NAME")] = "",
     version: Annotated[str, Parameter(help="This version; else the one you name, else the newest.", metavar="V")] = "",
-    selected: Annotated[
-        str | None, Parameter(help="A file with the code that “this” refers to.", metavar="FILE")
-    ] = None,
+    selected: Annotated[FileOption, Parameter(help="A file with the code that “this” refers to.")] = None,
     context: Annotated[str, Parameter(help="Platform data: usage, quota, billing.", metavar="TEXT")] = "",
     session: Annotated[str | None, Parameter(help="The name of a session; earlier turns in it are known.")] = None,
     json: JsonOption = False,
@@ -104,14 +103,11 @@ def ask(
     """
     with needing(NEEDS):
         from turnout.apps.assist.app import AssistApp
-        from turnout.apps.assist.event import AskContext
 
-    asked = read_text(text)
-    chosen = File(selected).read_text(encoding="utf-8", errors="replace") if selected is not None else ""
+    query = Query(read_text(text), declared=query_type, session=session)
+    code = File(selected).read_text(encoding="utf-8", errors="replace") if selected is not None else ""
     app = AssistApp(open_runtime(where, "assist", log=not no_log))
-    query = Query(asked, declared=query_type, session=session)
-    around = AskContext(chosen, "", context, "", library, version)
-    result = run(app.runtime, _ask(app, query, around))
+    result = run(app.runtime, _ask(app, query, AskContext(code, "", context, "", library, version)))
     if json:
         write_json(result)
     else:
@@ -129,39 +125,35 @@ async def _ask(app: AssistApp, query: Query, context: AskContext) -> AssistAnswe
 
 def _show(result: AssistAnswer) -> None:
     screen = console()
-    screen.print(
-        Text("\n".join(map(visible, result.answer.strip().split("\n")))),
-        width=screen.room if screen.is_terminal else None,
-    )
+    screen.prose(Text(visible_lines(result.answer.strip())))
     if result.citations and result.model:
         screen.print()
-        for one in result.citations:
-            screen.say((f"[{one.number}] {visible(one.place)} ({one.start}-{one.end})", "dim"))
+        for cited in result.citations:
+            screen.say((f"[{cited.number}] {visible(cited.place)} ({cited.start}-{cited.end})", "dim"))
     screen.print()
-    who = f" by {result.model}" if result.model else ""
-    screen.say((f"{result.query_type}{who}, decision {result.decision_id}", "dim"))
+    by = f" by {result.model}" if result.model else ""
+    screen.say((f"{result.query_type}{by}, decision {result.decision_id}", "dim"))
 
 
 @app.default
 @app.command(name="list")
-def list_libraries(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+def list_libraries(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the libraries you have ingested, version by version."""
     with _opened(config) as libraries:
-        found = sorted(libraries.editions(), key=lambda one: one.name)
+        editions = sorted(libraries.editions(), key=lambda edition: edition.name)
     if json:
-        write_json([{"id": one.id, **msgspec.to_builtins(one)} for one in found])
-        return 0
+        write_json([{"id": edition.id, **msgspec.to_builtins(edition)} for edition in editions])
+        return
     screen = console()
-    if not found:
+    if not editions:
         screen.say(f"Nothing was ingested yet: {hint('assist', 'ingest', 'DIR')}")
-        return 0
+        return
     table = headed({"library": "bold", "version": "", "files": "right", "sections": "right", "folder": "wrap"})
-    for one in found:
-        follows = " (followed)" if one.follows else ""
-        row = (one.library, one.version, f"{one.files:,}", f"{one.sections:,}", f"{one.folder}{follows}")
+    for edition in editions:
+        folder = f"{edition.folder}{' (followed)' if edition.follows else ''}"
+        row = (edition.library, edition.version, f"{edition.files:,}", f"{edition.sections:,}", folder)
         table.add_row(*map(visible, row))
     screen.inset(table, "")
-    return 0
 
 
 @app.command
@@ -171,26 +163,22 @@ def forget(
     *,
     version: Annotated[str, Parameter(help="The version.", metavar="V", show_default=True)] = "latest",
     config: ConfigOption = None,
-) -> int:
+) -> None:
     """Remove a version of a library from the index. Its files stay where they are."""
     with _opened(config) as libraries:
         deleted = libraries.forget(library, version)
     if not deleted:
         raise TurnoutError(f"{library} {version} was not ingested (see {hint('assist', 'list')})")
     console().say(f"{visible(library)} {visible(version)} is gone: {counted(deleted, 'section')}")
-    return 0
 
 
 @contextmanager
 def _opened(config: str | None) -> Iterator[Libraries]:
     with needing(NEEDS):
-        import turnout.apps.assist.app  # noqa: F401 - whether it can be
-    from turnout.apps.assist.library import open_libraries, shared_place
-    from turnout.config.settings import store_settings, store_url
-    from turnout.runtime.load import open_embedder
+        import turnout.apps.assist.app  # noqa: F401 - to find out whether the extra is installed
 
-    where = shared_place(store_url(None, store_settings(config)))
-    libraries = open_libraries(where, open_embedder(config))
+    place = shared_place(store_url(None, store_settings(config)))
+    libraries = open_libraries(place, open_embedder(config))
     with closing(libraries.index):
         yield libraries
 

@@ -46,9 +46,9 @@ def batch(
     tally = RowTally()
     with reading(source) as (rows, size), writing(out) as file:
         decided = spread(decide_chunk, BatchJob(profile, config, field, with_text), chunks(rows), count)
-        for done in watched(decided, size):
-            file.write(done.output)
-            tally.add(done)
+        for part in watched(decided, size):
+            file.write(part.output)
+            tally.add(part)
     _summarise(tally, time.perf_counter() - started)
     return 1 if tally.errors else 0
 
@@ -60,7 +60,6 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _summarise(tally: RowTally, seconds: float) -> None:
-
     screen = console(stderr=True)
     glyphs = screen.glyphs
     grid = columns("", "", "right", "right", "wrap")

@@ -1,4 +1,4 @@
-"""`turnout calibrate`: all gates of a cascade at once, with a bound on the errors they let through."""
+"""`turnout calibrate`: choose all gates of a profile together, with a bound on the errors they let through."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from turnout.text.count import counted
 
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, bar, columns
-from ..labelled import NOT_WRITTEN, HeirOption, ModelOption, check_files, needing_learn, read_share, told
-from ..option import ConfigOption, JsonOption, ProfileOption, check_least, hint
+from ..labelled import ModelOption, check_files, needing_learn, percentage, read_share
+from ..option import ConfigOption, FileOption, JsonOption, NumberOption, ProfileOption, ShareOption, check_least, hint
 from ..stream import progressing
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from turnout.learn.gate import Count, GateChoice, GatePoint
     from turnout.runtime.estimate import QuestionCost
 
-# Points of the curve on the screen; --json has all of them.
+# Points of the curve that are listed; --json has all.
 SHOWN = 10
 UNCONDITIONAL = "a bound on all decisions together, as questions come: a single route or kind of question may do worse"
 BAR = 24
@@ -44,20 +44,18 @@ def calibrate(
     /,
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
-    max_error: Annotated[
-        str, Parameter(metavar="SHARE", help="The share of local decisions that may be wrong.", show_default=True)
-    ] = "2%",
-    confidence: Annotated[str, Parameter(metavar="SHARE", help="How sure that must be.", show_default=True)] = "95%",
-    seed: Annotated[
-        int, Parameter(metavar="N", help="Draws the questions that choose from those that test.", show_default=True)
-    ] = 0,
+    max_error: Annotated[ShareOption, Parameter(help="The share of local decisions that may be wrong.")] = "2%",
+    confidence: Annotated[ShareOption, Parameter(help="How sure that must be.")] = "95%",
+    seed: Annotated[NumberOption, Parameter(help="Draws the questions that choose from those that test.")] = 0,
     model: ModelOption = None,
-    out: HeirOption = None,
+    out: Annotated[
+        FileOption, Parameter(name=("--out", "-o"), help="Write a profile that extends the old one.")
+    ] = None,
     force: Annotated[bool, Parameter(help="Overwrite an existing file.")] = False,
     json: JsonOption = False,
     config: ConfigOption = None,
 ) -> int:
-    limit, sure = read_share(max_error, "--max-error"), read_share(confidence, "--confidence")
+    error_limit, wanted_confidence = read_share(max_error, "--max-error"), read_share(confidence, "--confidence")
     check_least("--seed", seed, 0)
     check_files(source, out, force=force)
     with needing_learn(profile):
@@ -69,8 +67,8 @@ def calibrate(
         found = choose(
             profile,
             source,
-            max_error=limit,
-            confidence=sure,
+            max_error=error_limit,
+            confidence=wanted_confidence,
             seed=seed,
             model=model,
             out=File(out) if out is not None else None,
@@ -127,7 +125,7 @@ def _form(found: Calibration, cost: QuestionCost | None) -> dict[str, Any]:
 
 
 def _open(gate: float) -> float | None:
-    """A gate that nothing passes has no number."""
+    """The gate as a number; None if nothing passes it."""
     return None if gate > 1 else gate
 
 
@@ -152,13 +150,13 @@ def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) 
     screen.inset(_curve(choice, found.before, screen.glyphs))
     tested = choice.tested
     if choice.gates is None:
-        _apologise(screen, choice)
+        _explain_failure(screen, choice)
         return
-    said = (
+    result = (
         f"{tested.coverage:.1%} decided here; {tested.wrong:,} of {tested.decided:,} wrong ({tested.error:.2%}), "
-        f"at {told(1 - choice.delta)} confidence at most {choice.ceiling:.2%}"
+        f"at {percentage(1 - choice.delta)} confidence at most {choice.ceiling:.2%}"
     )
-    screen.say((said, "bold green"))
+    screen.say((result, "bold green"))
     screen.say((UNCONDITIONAL, "dim"))
     changed = changed_gates(profile, choice)
     screen.inset(_layers(choice, changed, screen.glyphs))
@@ -174,22 +172,23 @@ def _print(found: Calibration, cost: QuestionCost | None, *, asked: str | None) 
         for line in lines:
             screen.say(f"  {visible(line)}")
     elif changed:
-        screen.say((NOT_WRITTEN, "dim"))
+        screen.say(("--out FILE.toml writes them as a profile that extends this one", "dim"))
     if asked is not None and not changed:
         screen.say(("no layer has a gate to choose: the profile stays as it is", "yellow"))
 
 
-def _apologise(screen: Screen, choice: GateChoice) -> None:
+def _explain_failure(screen: Screen, choice: GateChoice) -> None:
+    """Say why nothing could be proven, and what may help."""
     tested = choice.tested
     if math.isnan(choice.least_error):
         screen.say(("no local layer decides any of these questions", "bold yellow"))
     else:
-        said = (
-            f"an error of at most {told(choice.max_error)} cannot be shown at {told(1 - choice.delta)} confidence: of "
-            f"{tested.rows:,} questions that test, the most promising gates decide {tested.decided:,}, "
+        unproven = (
+            f"an error of at most {percentage(choice.max_error)} cannot be shown at {percentage(1 - choice.delta)} "
+            f"confidence: of {tested.rows:,} questions that test, the most promising gates decide {tested.decided:,}, "
             f"{tested.wrong:,} of them wrong"
         )
-        screen.say((said, "bold yellow"))
+        screen.say((unproven, "bold yellow"))
     if choice.rows_needed is not None:
         screen.say(f"about {choice.rows_needed:,} labelled questions like these would show it")
     elif choice.least_error < choice.max_error:
@@ -202,7 +201,7 @@ def _apologise(screen: Screen, choice: GateChoice) -> None:
 
 
 def _curve(choice: GateChoice, before: Count, glyphs: Glyphs) -> Table:
-    """What may be decided at which price in errors, on the questions that test."""
+    """The shares that can be decided, and their errors on the questions that test."""
     from turnout.learn.bound import ceiling_of
 
     grid = columns("", "right", "", "right", "right")
@@ -221,7 +220,7 @@ def _curve(choice: GateChoice, before: Count, glyphs: Glyphs) -> Table:
 
 
 def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]:
-    """Some points of the path, evenly spread over what they decide, the chosen one among them."""
+    """Some points of the path, evenly spread by coverage, with the chosen one among them."""
     path = [point for point in choice.path if point.tested.decided]
     if not path:
         return []
@@ -232,7 +231,7 @@ def pick_points(choice: GateChoice, chosen: GatePoint | None) -> list[GatePoint]
         if near not in picked:
             picked.append(near)
     if chosen is not None and chosen not in picked and chosen.tested.decided:
-        # In place of its neighbour, so that the picture keeps its length.
+        # It replaces its neighbour, so that the picture keeps its length.
         nearest = min(picked, key=lambda point: abs(point.tested.coverage - chosen.tested.coverage))
         picked[picked.index(nearest)] = chosen
     return sorted(picked, key=lambda point: point.tested.coverage)

@@ -1,4 +1,4 @@
-"""`turnout check`: every mistake in a profile at once, and whether its golden cases hold."""
+"""`turnout check`: all mistakes in a profile at once, and whether its golden cases hold."""
 
 from __future__ import annotations
 
@@ -50,16 +50,17 @@ def check(
     except ConfigError as error:
         return _print_problems(screen, error)
     failed = 0 if rows is None else _run(screen, loaded, rows, every=every)
-    said = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not" * bool(failed)
-    screen.say((loaded.name, "bold"), said or " is fine", (f"  {path.name} {loaded.hash}", "dim"))
+    verdict = " is fine"
+    if failed:
+        verdict = f" has {counted(failed, 'case')} that must hold and {'does' if failed == 1 else 'do'} not"
+    screen.say((loaded.name, "bold"), verdict, (f"  {path.name} {loaded.hash}", "dim"))
     screen.inset(_overview(loaded, screen.glyphs.arrow, _note_on_cases(profile)))
     return 1 if failed else 0
 
 
 def _print_problems(screen: Screen, error: ConfigError) -> int:
     for problem in error.problems:
-        line = Text.assemble((visible(problem.where), "bold"), f": {visible(problem.message)}")
-        screen.say(line)
+        screen.say((visible(problem.where), "bold"), f": {visible(problem.message)}")
     screen.say((counted(len(error.problems), "problem"), "bold red"))
     return 1
 
@@ -89,17 +90,19 @@ def _cases(profile: str, named: str | None) -> list[Case]:
     try:
         return read_cases(path)
     except ConfigError as error:
-        if named is not None and not path.is_file():  # what was asked for is not there; no profile is to blame
+        if named is not None and not path.is_file():  # the option is wrong, not the profile
             raise QueryError(str(error)) from None
         raise
 
 
 def _run(screen: Screen, profile: Profile, cases: Iterable[Case], *, every: bool) -> int:
-    """Print what does not hold, the counts, and what no case ever fired; how many cases that must hold do not."""
+    """Print the cases that do not hold, the counts, and the signals no case fired; returns how many `must` cases
+    fail."""
     router = Router(profile)
     arrow = screen.glyphs.arrow
-    kept = {True: 0, False: 0}
-    total = {True: 0, False: 0}
+    # By whether the case must hold.
+    passed: Counter[bool] = Counter()
+    total: Counter[bool] = Counter()
     wrong: Counter[str] = Counter()
     seen: set[str] = set()
     for case in cases:
@@ -110,16 +113,16 @@ def _run(screen: Screen, profile: Profile, cases: Iterable[Case], *, every: bool
             _print_miss(screen, case, [f"refused: {error}"])
             continue
         seen |= _codes(result)
-        kept[case.must] += not result.misses
+        passed[case.must] += not result.misses
         if result.misses and (case.must or every):
             _print_miss(screen, case, result.misses)
         if not case.must and result.decision.route != case.route:
             wrong[f"{case.route} {arrow} {result.decision.route}"] += 1
     grid = columns("dim", "fold")
-    failed = total[True] - kept[True]
-    grid.add_row("must", Text(f"{kept[True]} of {total[True]} hold", "bold red" if failed else "bold green"))
+    failed = total[True] - passed[True]
+    grid.add_row("must", Text(f"{passed[True]} of {total[True]} hold", "bold red" if failed else "bold green"))
     if total[False]:
-        grid.add_row("measured", f"{kept[False]} of {total[False]} right, {kept[False] / total[False]:.1%}")
+        grid.add_row("measured", f"{passed[False]} of {total[False]} right, {passed[False] / total[False]:.1%}")
     for number, (kind, count) in enumerate(wrong.most_common()):
         grid.add_row("" if number else "wrong", f"{count:4}  {kind}")
     codes = codes_of(profile)
@@ -132,10 +135,10 @@ def _run(screen: Screen, profile: Profile, cases: Iterable[Case], *, every: bool
 
 
 def _codes(result: Result) -> set[str]:
-    """All that fired: what every layer saw, and what was done around the layers, to the question and to its parts."""
-    wholes = (result.decision, *result.decision.parts)
-    seen = [reasons for whole in wholes for reasons in (whole.reasons, *(step.reasons for step in whole.steps))]
-    return {reason.code for reasons in seen for reason in reasons}
+    """The codes of all reasons, in every layer and around the layers, for the question and its parts."""
+    decisions = (result.decision, *result.decision.parts)
+    fired = [reasons for one in decisions for reasons in (one.reasons, *(step.reasons for step in one.steps))]
+    return {reason.code for reasons in fired for reason in reasons}
 
 
 def _print_miss(screen: Screen, case: Case, misses: Iterable[str]) -> None:

@@ -6,29 +6,28 @@ from contextlib import aclosing
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
+from turnout.apps.claims.card import Card, ClaimType, read_type
 from turnout.core.errors import TurnoutError, suggest
 from turnout.core.query import Turn
+from turnout.runtime.log import reading_log, records_with
+from turnout.store.judge import judge, routes_of
 
-from ..app import examples_of, show_paragraphs
+from ..app import show_paragraphs
 from ..application import local_caller, needing, open_runtime, run
 from ..draw.screen import console, visible, write_json
-from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, user_name
-from ..question import append_turn, check_session, read_session, read_text
-from .claims_audit import audit
-from .claims_library import LIBRARY_COMMANDS, opened
+from ..option import DecisionArgument, JsonOption, StoreOptions, TenantOptions, TextArgument, check_least, user_name
+from ..question import SessionOption, append_turns, check_session, read_session, read_text
+from .claims_audit import audit, show_card
+from .claims_library import app, no_such_card, opened
 
 if TYPE_CHECKING:
     from turnout.apps.claims.answer import ClaimAnswer
     from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
-    from turnout.apps.claims.card import Card, ClaimType
     from turnout.apps.claims.pipeline import AuditFailed
 
-app = App(name="claims", help_epilogue=examples_of("claims"))
 app.command(audit, name="audit")
-for _name, _run in LIBRARY_COMMANDS:
-    app.command(_run, name=_name)  # type: ignore[call-overload]
 
 TypeOption = Annotated[
     str, Parameter(name="--type", help="Only of this type, such as historical or epistemology.", metavar="TYPE")
@@ -40,9 +39,7 @@ def ask_claims(
     text: TextArgument = None,
     /,
     *,
-    session: Annotated[
-        str | None, Parameter(help="A JSONL file of earlier turns; question and answer are added.", metavar="FILE")
-    ] = None,
+    session: SessionOption = None,
     no_audit: Annotated[bool, Parameter(help="If the claim is new, only say so; nothing is audited.")] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
@@ -55,49 +52,49 @@ def ask_claims(
         from turnout.apps.claims.answer import tell_answer, tell_audited
         from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
 
-    asked = read_text(text)
+    question = read_text(text)
+    turns: tuple[Turn, ...] = ()
+    name = ""
     if session is not None:
-        check_session(File(session))
-    turns = tuple(read_session(File(session))) if session is not None else ()
-    # The same file is the same session: what it has shown is found again.
-    name = File(session).stem[:100] if session is not None else ""
+        check_session(session)
+        turns = read_session(session)
+        # The name is that of the file, so that the next question with it continues the same session.
+        name = "".join(c if c.isalnum() else "-" for c in File(session).stem[:100])
     app = ClaimsApp(open_runtime(where, "claims"), keeps_events=False, audits=not no_audit)
-    question = ClaimQuestion(asked, turns, "".join(c if c.isalnum() else "-" for c in name))
-    told, audited = run(app.runtime, _ask(app, question))
+    answer, audited = run(app.runtime, _ask(app, ClaimQuestion(question, turns, name)))
     if json:
-        write_json(told if audited is None else {"answer": told, "audited": audited})
+        write_json(answer if audited is None else {"answer": answer, "audited": audited})
     else:
-        _show(told, audited)
+        _show(answer, audited)
     if session is not None:
-        append_turn(File(session), Turn("user", asked))
-        said = tell_answer(told.response) if audited is None else tell_audited(audited)
-        append_turn(File(session), Turn("assistant", said))
+        reply = tell_answer(answer.response) if audited is None else tell_audited(audited)
+        append_turns(session, Turn("user", question), Turn("assistant", reply))
     return 1 if audited is not None and not hasattr(audited, "verdict") else 0
 
 
 async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Card | AuditFailed | None]:
-    """Ask, show on stderr what happens, and wait for the audit if there is one."""
+    """Ask, show the events on stderr, and wait for the audit if there is one."""
     from turnout.apps.claims.answer import AuditEnded, ClaimAnswer
 
-    from ..draw.claims import live_events
+    from ..draw.claims import event_printer
 
-    told: ClaimAnswer | None = None
+    show = event_printer()
+    answer: ClaimAnswer | None = None
     audited: Card | AuditFailed | None = None
-    with live_events() as happened:
-        async with aclosing(app.follow(question, local_caller())) as events:
-            async for event in events:
-                happened(event)
-                told = event if isinstance(event, ClaimAnswer) else told
-                audited = event.response if isinstance(event, AuditEnded) else audited
-    assert told is not None  # noqa: S101 - asking ends with one
-    return told, audited
+    async with aclosing(app.follow(question, local_caller())) as events:
+        async for event in events:
+            show(event)
+            answer = event if isinstance(event, ClaimAnswer) else answer
+            audited = event.response if isinstance(event, AuditEnded) else audited
+    assert answer is not None  # noqa: S101 - asking ends with one
+    return answer, audited
 
 
-def _show(told: ClaimAnswer, audited: Card | AuditFailed | None) -> None:
-    from ..draw.claims import answer
+def _show(answer: ClaimAnswer, audited: Card | AuditFailed | None) -> None:
+    from ..draw.claims import answer_page
 
     screen = console()
-    screen.print(answer(told, audited, screen.glyphs), width=screen.room if screen.is_terminal else None)
+    screen.prose(answer_page(answer, audited, screen.glyphs))
 
 
 @app.command(name="feedback")
@@ -113,24 +110,20 @@ def claim_feedback(
     note: Annotated[str, Parameter(help="Why.", metavar="TEXT")] = "",
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
-) -> int:
+) -> None:
     """Say whether this was the right claim. Your feedback is kept with the decision, and training uses it."""
-    from turnout.runtime.log import reading_log, records_with
-    from turnout.store.judge import judge, routes_of
-
-    said = " ".join(part for part in (f"card {card}" if card else "", note) if part)
+    note = f"card {card} {note}".strip() if card else note
     with reading_log(where) as store:
         records = records_with(store, ident, where.tenant)
-        found = records.get(ident)
-        if found.profile != "claims":
-            raise TurnoutError(f"{found.id} is a decision of {found.profile}, not of claims: turnout feedback takes it")
-        kept = judge(records, found, word, routes_of(records, found), by=user_name(), note=said)
+        row = records.get(ident)
+        if row.profile != "claims":
+            raise TurnoutError(f"{row.id} is a decision of {row.profile}, not of claims: turnout feedback takes it")
+        feedback = judge(records, row, word, routes_of(records, row), by=user_name(), note=note)
     if json:
-        write_json(kept)
+        write_json(feedback)
     else:
-        should = f", should be {kept.should_be}" if kept.should_be else ""
-        console().say(visible(f"{found.route} is {kept.verdict}{should}  {found.id}"))
-    return 0
+        should = f", should be {feedback.should_be}" if feedback.should_be else ""
+        console().say(visible(f"{row.route} is {feedback.verdict}{should}  {row.id}"))
 
 
 @app.command(name="list")
@@ -140,19 +133,18 @@ def list_claims(
     hidden: Annotated[bool, Parameter(help="Include hidden cards.")] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """List the cards, by id."""
     with opened(where) as library:
         cards = list(library.list(claim_type=_read_kind(kind), hidden=hidden))
     from ..draw.claims import card_line
 
     if json:
-        write_json([{"id": one.id, "claim_text": one.claim_text, "verdict": one.verdict} for one in cards])
-        return 0
+        write_json([{"id": card.id, "claim_text": card.claim_text, "verdict": card.verdict} for card in cards])
+        return
     screen = console()
     for card in cards:
         screen.say(card_line(card, screen.glyphs))
-    return 0
 
 
 @app.command(name="show")
@@ -164,19 +156,11 @@ def show_claim(
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Show a card: the claim, the verdict, the answer and its sources."""
-    from ..draw.audit import card_picture
-
     with opened(where) as library:
         card = library.get(ident)
-        known = [one.id for one in library.list()] if card is None else []
-    if card is None:
-        raise TurnoutError(f"there is no card {ident[:80]!r}{suggest(ident, known)} (see turnout claims list)")
-    if json:
-        write_json(card)
-        return 0
-    screen = console()
-    screen.print(card_picture(card, screen.glyphs), width=screen.room if screen.is_terminal else None)
-    return 0
+        if card is None:
+            raise no_such_card(ident, (one.id for one in library.list()))
+    return show_card(card, json=json)
 
 
 @app.command(name="search")
@@ -190,11 +174,10 @@ def search_claims(
     where: StoreOptions = StoreOptions(),
 ) -> int:
     """Search the cards that a question may mean, the best first. The exit code is 1 if none is near enough."""
-    asked, wanted = read_text(text), _read_kind(kind)
-    if limit < 1:
-        raise TurnoutError(f"--limit {limit}: at least 1")
+    question, claim_type = read_text(text), _read_kind(kind)
+    check_least("--limit", limit)
     with opened(where) as library:
-        found = library.search(asked, limit=limit, claim_type=wanted)
+        found = library.search(question, limit=limit, claim_type=claim_type)
     from turnout.apps.claims.router_agent import tell_candidate
 
     from ..draw.claims import card_line
@@ -210,13 +193,12 @@ def search_claims(
     return 0 if found else 1
 
 
-def _read_kind(said: str) -> ClaimType | None:
-    from turnout.apps.claims.card import ClaimType, read_type
-
-    found, known = read_type(said) if said else None, [one.value for one in ClaimType]
-    if said and found is None:
-        raise TurnoutError(f"--type {said[:40]!r}{suggest(said, known)}: one of {', '.join(known)}")
-    return found
+def _read_kind(text: str) -> ClaimType | None:
+    claim_type = read_type(text) if text else None
+    if text and claim_type is None:
+        known = [one.value for one in ClaimType]
+        raise TurnoutError(f"--type {text[:40]!r}{suggest(text, known)}: one of {', '.join(known)}")
+    return claim_type
 
 
 show_paragraphs(app)

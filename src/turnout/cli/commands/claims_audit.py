@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from turnout.apps.claims.card import Card
 from turnout.core.decision import new_id
 
 from ..application import local_caller, open_runtime, run
@@ -16,7 +17,6 @@ from ..option import JsonOption, StoreOptions, TextArgument
 from ..question import read_text
 
 if TYPE_CHECKING:
-    from turnout.apps.claims.card import Card
     from turnout.apps.claims.pipeline import AuditFailed
     from turnout.runtime.runtime import Runtime
 
@@ -35,7 +35,7 @@ def audit(
     """
     claim = read_text(text)
     runtime = open_runtime(where, "claims")
-    return _show(run(runtime, _audit(runtime, claim, context)), json=json)
+    return show_card(run(runtime, _audit(runtime, claim, context)), json=json)
 
 
 async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFailed:
@@ -52,22 +52,22 @@ async def _audit(runtime: Runtime, claim: str, context: str) -> Card | AuditFail
         await pipeline.resume()
         session = new_id()
         ident = await pipeline.start(claim, context, session_id=session, caller=local_caller())
-        with live_agents() as happened:
+        with live_agents() as show:
             async for event in pipeline.events(session, tenant=""):
-                happened(event)
+                show(event)
         return await pipeline.result(ident)
 
 
-def _show(found: Card | AuditFailed, *, json: bool) -> int:
-    from turnout.apps.claims.card import Card
+def show_card(result: Card | AuditFailed, *, json: bool) -> int:
+    """Show a card, or why there is none; returns the exit code."""
 
     from ..draw.audit import card_picture
 
     if json:
-        write_json(found)
-    elif isinstance(found, Card):
+        write_json(result)
+    elif isinstance(result, Card):
         screen = console()
-        screen.print(card_picture(found, screen.glyphs), width=screen.room if screen.is_terminal else None)
+        screen.prose(card_picture(result, screen.glyphs))
     else:
-        complain(f"no card: {found.agent.replace('_', ' ')}: {found.reason}")
-    return 0 if isinstance(found, Card) else 1
+        complain(f"no card: {result.agent.replace('_', ' ')}: {result.reason}")
+    return 0 if isinstance(result, Card) else 1

@@ -1,39 +1,42 @@
-"""The commands of `turnout claims` that keep the library: cards in and out, the gate, the types."""
+"""The commands of `turnout claims` that maintain the library: import and export, hide and delete, calibrate."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Annotated, Literal
 
 import msgspec
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
+from turnout.apps.claims.exchange import BadCards, CardProblem, read_cards, starter_cards, write_cards, write_reviews
+from turnout.apps.claims.kind import retype
+from turnout.apps.claims.library import ClaimLibrary, open_library
+from turnout.apps.claims.match import LabelledQuestion, fit_observed, observe, share_found
 from turnout.core.errors import TurnoutError, suggest
 from turnout.text.count import counted
+from turnout.text.json import UNREADABLE, why_unreadable
 
+from ..app import examples_of
 from ..application import opened_runtime
 from ..draw.screen import console, visible, write_json
 from ..option import STDIN, JsonOption, StoreOptions
 from ..stream import reading, writing
 
-if TYPE_CHECKING:
-    from turnout.apps.claims.library import ClaimLibrary
-    from turnout.apps.claims.match import LabelledQuestion
+app = App(name="claims", help_epilogue=examples_of("claims"))
 
-# A hundred thousand cards with all that their agents wrote.
+# A hundred thousand cards with everything their agents wrote.
 FILE_BYTES = 512 * 1024 * 1024
 
 
 @contextlib.contextmanager
 def opened(where: StoreOptions) -> Iterator[ClaimLibrary]:
     """The library of a store, for one command."""
-    from turnout.apps.claims.library import open_library
-
     with opened_runtime(where, "claims") as runtime, open_library(runtime) as library:
         yield library
 
 
+@app.command(name="import")
 def import_cards(
     file: Annotated[str, Parameter(name="FILE", help="JSONL of cards, or ClaimReview as JSON-LD; `-` is stdin.")] = "",
     /,
@@ -41,13 +44,11 @@ def import_cards(
     starter: Annotated[bool, Parameter(help="The cards that ship with Turnout.")] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Add cards to the library; a card with an existing id replaces that card.
 
     A file with a mistake is refused as a whole, and every mistake in it is named with its line.
     """
-    from turnout.apps.claims.exchange import BadCards, read_cards, starter_cards
-
     if bool(file) == starter:
         raise TurnoutError("name a FILE of cards, or --starter for those that ship with Turnout")
     try:
@@ -55,19 +56,19 @@ def import_cards(
     except BadCards as error:
         raise TurnoutError(f"{visible(file)}: nothing was imported\n{error}") from None
     with opened(where) as library:
-        kept = library.put_all(cards, imported=True)
+        imported = library.put_all(cards, imported=True)
         total = library.count()
-    twins = {card.id: card.twin_of for card in kept if card.twin_of}
+    twins = {card.id: card.twin_of for card in imported if card.twin_of}
     if json:
-        write_json({"imported": len(kept), "twins": twins, "cards": total})
-        return 0
+        write_json({"imported": len(imported), "twins": twins, "cards": total})
+        return
     screen = console()
-    screen.say(f"{counted(len(kept), 'card')} imported; the library has {total:,}.")
+    screen.say(f"{counted(len(imported), 'card')} imported; the library has {total:,}.")
     for ident, other in twins.items():
         screen.say((f"{visible(ident)} says the same as {visible(other)}, which is the one that is found", "dim"))
-    return 0
 
 
+@app.command(name="export")
 def export_cards(
     file: Annotated[str, Parameter(name="FILE", help="Where to; `-`, or nothing, is stdout.")] = STDIN,
     /,
@@ -77,36 +78,40 @@ def export_cards(
     ] = "jsonl",
     hidden: Annotated[bool, Parameter(help="Include hidden cards.")] = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Export the library's cards; an import restores exactly what was exported."""
-    from turnout.apps.claims.exchange import write_cards, write_reviews
-
     with opened(where) as library, writing(file) as out:
         cards = list(library.list(hidden=hidden))
         for line in write_cards(cards) if form == "jsonl" else (write_reviews(cards),):
             out.write(line)
     if file != STDIN:
         console(stderr=True).say(visible(f"{counted(len(cards), 'card')} written to {file}"))
-    return 0
+
+
+def no_such_card(ident: str, known: Iterable[str]) -> TurnoutError:
+    return TurnoutError(f"there is no card {ident[:80]!r}{suggest(ident, known)} (see turnout claims list)")
 
 
 CardArguments = Annotated[tuple[str, ...], Parameter(name="ID", help="The ids of cards.")]
 
 
-def hide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+@app.command(name="hide")
+def hide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Hide cards: they stay in the library and answer no question."""
-    return _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, where)
+    _change(ids, "hidden", lambda library, ident: library.set_visible(ident, False), json, where)
 
 
-def unhide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+@app.command(name="unhide")
+def unhide(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Let hidden cards answer questions again."""
-    return _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, where)
+    _change(ids, "visible", lambda library, ident: library.set_visible(ident, True), json, where)
 
 
-def delete(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+@app.command(name="delete")
+def delete(ids: CardArguments, /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Delete cards permanently; `turnout claims export` writes them to a file first. A shipped card comes back with
     `turnout claims import --starter`."""
-    return _change(ids, "deleted", lambda library, ident: library.delete(ident), json, where)
+    _change(ids, "deleted", lambda library, ident: library.delete(ident), json, where)
 
 
 def _change(
@@ -115,7 +120,7 @@ def _change(
     change: Callable[[ClaimLibrary, str], bool],
     json: bool,
     where: StoreOptions,
-) -> int:
+) -> None:
     """Change the cards of these ids; if one is unknown, none is changed."""
     if not ids:
         raise TurnoutError("name the ID of a card (see turnout claims list)")
@@ -123,16 +128,16 @@ def _change(
         known = [card.id for card in library.list(hidden=True)]
         for ident in ids:
             if ident not in known:
-                raise TurnoutError(f"there is no card {ident[:80]!r}{suggest(ident, known)} (see turnout claims list)")
+                raise no_such_card(ident, known)
         for ident in ids:
             change(library, ident)
     if json:
         write_json({done: ids})
     else:
         console().say(visible(f"{done}: {', '.join(ids)}"))
-    return 0
 
 
+@app.command(name="calibrate")
 def calibrate(
     file: Annotated[
         str, Parameter(name="FILE", help='JSONL of questions: {"question": …, "card": ID}; without a card it has none.')
@@ -144,14 +149,12 @@ def calibrate(
     dry_run: Annotated[bool, Parameter(help="Only show the result.")] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Fit the gate for exact matches to your own questions, for the embedder in use.
 
     Each question is asked twice: with its card in the library and as if it were not there. A running server uses the
     new gate from the next question on.
     """
-    from turnout.apps.claims.match import fit_observed, observe, share_found
-
     if not 0 < bound < 1 or not 0 < confidence < 1:
         raise TurnoutError(f"--bound {bound} --confidence {confidence}: shares between 0 and 1")
     questions = read_questions(_read(file))
@@ -167,26 +170,24 @@ def calibrate(
     found, wrong = share_found(gate, seen)
     if json:
         write_json({"gate": gate, "found": found, "false_exact": wrong, "questions": len(questions)})
-        return 0
+        return
     screen = console()
     screen.say(f"{visible(gate.embedder)}: an exact match needs {gate.threshold:.3f}, a candidate {gate.floor:.3f}")
     screen.say(
         f"{found:.1%} of {counted(len(questions), 'question')} find their card; {wrong:.1%} would find another if it "
         f"were not there (at most {bound:.0%}, {confidence:.0%} sure)"
     )
-    return 0
 
 
+@app.command(name="backfill-types")
 def backfill_types(
     *,
     every: Annotated[bool, Parameter(name="--all", help="For every card, even if it has a type.")] = False,
     dry_run: Annotated[bool, Parameter(help="Only say what would change.")] = False,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Set the type of cards that were imported without one, from the words of their claims."""
-    from turnout.apps.claims.kind import retype
-
     with opened(where) as library:
         pairs = [(card, new) for card in library.list(hidden=True) if (new := retype(card, every=every)) is not None]
         for _, new in () if dry_run else pairs:
@@ -194,20 +195,15 @@ def backfill_types(
     changed = {old.id: (old.claim_type_category.value, new.claim_type_category.value) for old, new in pairs}
     if json:
         write_json({ident: {"was": was, "is": now} for ident, (was, now) in changed.items()})
-        return 0
+        return
     screen = console()
     for ident, (was, now) in changed.items():
         screen.say(f"{visible(ident)}: {was} {screen.glyphs.arrow} {now}")
     screen.say(f"{counted(len(changed), 'card')} {'would change' if dry_run else 'changed'}.")
-    return 0
 
 
 def read_questions(raw: bytes) -> list[LabelledQuestion]:
-    """The labelled questions of a file; every line that is none is named."""
-    from turnout.apps.claims.exchange import BadCards, CardProblem
-    from turnout.apps.claims.match import LabelledQuestion
-    from turnout.text.json import UNREADABLE, why_unreadable
-
+    """The labelled questions of a file; raises with every line that is not one."""
     found, problems = [], []
     for number, line in enumerate(raw.split(b"\n"), 1):
         if not line.strip():
@@ -229,15 +225,3 @@ def _read(file: str) -> bytes:
     if len(raw) > FILE_BYTES:
         raise TurnoutError(f"more than {FILE_BYTES:,} bytes: import them in parts")
     return raw
-
-
-LIBRARY_COMMANDS = [
-    ("import", import_cards),
-    ("export", export_cards),
-    ("hide", hide),
-    ("unhide", unhide),
-    ("delete", delete),
-    ("calibrate", calibrate),
-    ("backfill-types", backfill_types),
-]
-"""What `turnout claims` offers beside its own, by name."""

@@ -1,6 +1,6 @@
-"""`turnout contract`: whether the rules of a profile were kept, and whether history changes what it must not.
+"""`turnout contract`: whether a profile's rules were kept, and whether earlier turns change decisions they must not.
 
-A guard for a build: the exit code is 1 as soon as one rule was broken, or one question flipped.
+Made for builds: the exit code is 1 if a rule was broken or a question flipped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from ..draw.screen import Glyphs, clock, console, quoted, visible, write_json
 from ..draw.shape import columns
 from ..option import (
     FieldOption,
+    FileOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     SpanOptions,
     TenantOptions,
@@ -42,11 +44,11 @@ from ..option import (
 )
 from ..stream import progressing, reading
 
-# How much of a question is quoted.
+# Characters of a question that are quoted.
 QUOTED = 160
-# Questions of the log that are measured, the newest: each takes a fraction of a millisecond.
+# The newest questions of the log that are measured: each takes a fraction of a millisecond.
 MOST = 1000
-# Flips that are listed; with --json, all are.
+# Flips that are listed; --json has all.
 LISTED = 20
 
 app = App(name="contract", help_epilogue=examples_of("contract"))
@@ -66,6 +68,7 @@ def report(
     """
     span = which.span()
     with reading_log(where) as store:
+        which.check_profile(store)
         records = store.records(where.tenant)
         found = rule_reports(records, span=span, profile=which.logged_as)
         checked = sum(one.decisions for one in records.checked(span=span, profile=which.logged_as))
@@ -92,8 +95,8 @@ def _print_rules(found: list[RuleReport], checked: int, broken: int) -> None:
     if not names:
         screen.say(f"{counted(checked, 'decision')}, of profiles without a contract")
         return
-    said = f"{counted(broken, 'violation')} in {counted(checked, 'decision')}"
-    screen.say((said, "bold red" if broken else ""))
+    total = f"{counted(broken, 'violation')} in {counted(checked, 'decision')}"
+    screen.say((total, "bold red" if broken else ""))
 
 
 def _rule(one: RuleReport, glyphs: Glyphs) -> Table:
@@ -117,13 +120,13 @@ def _rule(one: RuleReport, glyphs: Glyphs) -> Table:
 
 
 def _seen(one: RuleReport) -> str:
-    """How much was held against the rule."""
+    """How much the rule was checked against."""
     counts = (("decision", one.decisions), ("outcome", one.outcomes))
     if parts := [counted(count, noun) for noun, count in counts if noun in one.phases]:
         return f"{' and '.join(parts)} checked"
     if not one.phases:
         return "checked when the profile is loaded"
-    # A profile of one's own is loaded by its file, which the log does not know.
+    # A user's own profile is loaded from its file, which the log does not know.
     profile = current_name(one.profile) if is_shipped(one.profile) else "PROFILE"
     return f"{hint('contract', 'flips', '-p', profile)} measures it"
 
@@ -132,20 +135,13 @@ def _seen(one: RuleReport) -> str:
 def flips(
     *,
     profile: ProfileOption = DEFAULT_PROFILE,
-    source: Annotated[
-        str | None, Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.", metavar="FILE")
-    ] = None,
+    source: Annotated[FileOption, Parameter(name="--from", help="Questions to use, JSONL; `-` reads stdin.")] = None,
     field: FieldOption = "text",
-    histories: Annotated[
-        int, Parameter(help="Histories for each question.", metavar="N", show_default=True)
-    ] = HISTORIES,
+    histories: Annotated[NumberOption, Parameter(help="Histories for each question.")] = HISTORIES,
     most: Annotated[
-        int,
-        Parameter(
-            name="--questions", help="How many questions of the log, the newest.", metavar="N", show_default=True
-        ),
+        NumberOption, Parameter(name="--questions", help="How many questions of the log, the newest.")
     ] = MOST,
-    seed: Annotated[int, Parameter(help="The same seed makes the same histories.", metavar="N", show_default=True)] = 0,
+    seed: Annotated[NumberOption, Parameter(help="The same seed makes the same histories.")] = 0,
     when: TimeOptions = TimeOptions(),
     json: JsonOption = False,
     where: TenantOptions = TenantOptions(),
@@ -195,8 +191,8 @@ def _golden(profile: str) -> list[FlipQuestion]:
     path = read_chain(profile).cases
     if path is None or not path.is_file():
         return []
-    asked = {case.text: FlipQuestion(Query(case.text), case.route) for case in read_cases(path) if case.text}
-    return list(asked.values())
+    questions = {case.text: FlipQuestion(Query(case.text), case.route) for case in read_cases(path) if case.text}
+    return list(questions.values())
 
 
 def _flips_form(found: FlipRate) -> dict[str, Any]:
@@ -217,11 +213,11 @@ def _print_flips(router: Router, found: FlipRate, origin: str, noted: int) -> No
         flipped = Text(f"{measured.flips:,} of {measured.routings:,}", style)
         grid.add_row(name, f"{measured.questions:,}", flipped, f"{measured.rate:.2%}")
     screen.inset(grid)
-    listed = [flip for flip in found.found if not flip.refers]
-    for flip in listed[:LISTED]:
+    flips = [flip for flip in found.found if not flip.refers]
+    for flip in flips[:LISTED]:
         screen.inset(_flip(flip, screen.glyphs))
-    if len(listed) > LISTED:
-        screen.say(f"  and {len(listed) - LISTED:,} more (--json lists all)")
+    if len(flips) > LISTED:
+        screen.say(f"  and {len(flips) - LISTED:,} more (--json lists all)")
     if found.unasked:
         screen.say(f"local layers only: {', '.join(found.unasked)} not asked")
     if noted:

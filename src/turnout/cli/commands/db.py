@@ -1,4 +1,4 @@
-"""`turnout db`: the store itself, SQLite and PostgreSQL alike: its schema, its soundness, copies of it, its age."""
+"""`turnout db`: migrate, verify, back up, restore or prune the store, SQLite and PostgreSQL alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from turnout.core.errors import NoLogYet, QueryError
 from turnout.runtime.log import quiet
 from turnout.store import copy, retention, verify
 from turnout.store.backend import Backend
-from turnout.store.migrate import Migration
 from turnout.store.sqlite import Sqlite
 from turnout.store.store import bring_up, connect
 from turnout.text.count import counted
@@ -35,8 +34,7 @@ Days = Annotated[int | None, Parameter(metavar="N")]
 
 @contextlib.contextmanager
 def _opened(where: StoreOptions, *, create: bool = False) -> Iterator[tuple[Backend, File, StoreSettings]]:
-    """A database with its spool and its settings, and without a journal: nothing is written to it but what the command
-    is for."""
+    """The database, its spool and its settings, without a journal: only the command itself writes to it."""
     quiet()
     settings = store_settings(where.config)
     backend, spool = connect(store_url(where.db, settings))
@@ -58,21 +56,16 @@ def migrate(
     """
     with _opened(where, create=True) as (backend, _, _):
         steps = backend.pending() if check else bring_up(backend)
-        _print_steps(steps, "to be taken" if check else "taken", backend.where)
-    return 1 if check and steps else 0
-
-
-def _print_steps(steps: list[Migration], what: str, where: str) -> None:
-
     screen = console()
     if not steps:
-        screen.say(f"{visible(where)}: nothing to do, the schema is up to date")
-        return
-    screen.say(f"{visible(where)}: {counted(len(steps), 'step')} {what}")
+        screen.say(f"{visible(backend.where)}: nothing to do, the schema is up to date")
+        return 0
+    screen.say(f"{visible(backend.where)}: {counted(len(steps), 'step')} {'to be taken' if check else 'taken'}")
     grid = columns("right", "bold", "wrap")
     for step in steps:
         grid.add_row(str(step.number), step.name, Text(step.reason))
     screen.inset(grid)
+    return 1 if check else 0
 
 
 @app.command(name="verify")
@@ -95,7 +88,7 @@ def backup(
     /,
     *,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Copy the store, while it is in use, into one new SQLite file.
 
     The copy is a consistent snapshot, whatever is written meanwhile. A backup of PostgreSQL is a SQLite file, too: it
@@ -106,9 +99,8 @@ def backup(
         bring_up(backend, migrate=False)
         with progressing("pages" if isinstance(backend, Sqlite) else "rows") as progress:
             copy.backup(backend, target, progress)
-    said = f"{visible(file)} is written, {decimal(target.stat().st_size)}: {hint('db', 'restore', file)} puts it back"
-    console().say(said)
-    return 0
+    size = decimal(target.stat().st_size)
+    console().say(f"{visible(file)} is written, {size}: {hint('db', 'restore', file)} puts it back")
 
 
 @app.command(name="restore")
@@ -117,7 +109,7 @@ def restore(
     /,
     *,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Put a backup into an empty store, of either kind.
 
     This is also the way from SQLite to PostgreSQL. A store that is not empty is refused; a backup is restored
@@ -127,7 +119,6 @@ def restore(
         with progressing("rows") as progress:
             rows = copy.restore(File(file), backend, progress)
         console().say(f"{visible(backend.where)} has the {counted(rows, 'row')} of {visible(file)}")
-    return 0
 
 
 @app.command(name="prune")
@@ -136,7 +127,7 @@ def prune(
     keep_days: Annotated[Days, Parameter(help="Delete decisions older than this; 0 keeps them.")] = None,
     text_days: Annotated[Days, Parameter(help="Remove the text of decisions older than this; 0 keeps it.")] = None,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Delete what is older than your settings keep, now.
 
     Without options, keep_days and text_days of [store] in turnout.toml hold; a program that has the store open does
@@ -148,41 +139,40 @@ def prune(
     screen = console()
     with _opened(where) as (backend, _, settings):
         bring_up(backend, migrate=False)
-        keep = settings.keep_days if keep_days is None else keep_days
-        text = settings.text_days if text_days is None else text_days
-        if not keep and not text:
+        keep_days = settings.keep_days if keep_days is None else keep_days
+        text_days = settings.text_days if text_days is None else text_days
+        if not keep_days and not text_days:
             screen.say("nothing is deleted: set keep_days or text_days in [store] of turnout.toml, or the options")
-            return 0
+            return
         with progressing("rows") as progress:
-            done = retention.prune(backend, keep_days=keep, text_days=text, progress=lambda so: progress(sum(so), 0))
-        for days, count, what in (
-            (keep, done.deleted, "deleted, with what belonged to them"),
-            (text, done.emptied, "left without their text"),
-        ):
-            if days:
-                older = f"{counted(count, 'decision')} older than {counted(days, 'day')} {what}"
-                screen.say(f"{visible(backend.where)}: {older}")
-        if done.sessions:
-            screen.say(f"{visible(backend.where)}: {counted(done.sessions, 'session')} of readers forgotten")
-    return 0
+            pruned = retention.prune(
+                backend, keep_days=keep_days, text_days=text_days, progress=lambda counts: progress(sum(counts), 0)
+            )
+    place = visible(backend.where)
+    for days, count, what in (
+        (keep_days, pruned.deleted, "deleted, with what belonged to them"),
+        (text_days, pruned.emptied, "left without their text"),
+    ):
+        if days:
+            screen.say(f"{place}: {counted(count, 'decision')} older than {counted(days, 'day')} {what}")
+    if pruned.sessions:
+        screen.say(f"{place}: {counted(pruned.sessions, 'session')} of readers forgotten")
 
 
 @app.command(name="info")
-def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+def info(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Show where the store is, what it contains, and its settings."""
     with _opened(where) as (backend, spool, settings):
         found = verify.describe(backend, spool)
-    kept = {name: getattr(settings, name) for name in ("durability", "text", "keep_days", "text_days")}
-    kept["text"] = kept["text"] or "full"
+    shown = {name: getattr(settings, name) for name in ("durability", "text", "keep_days", "text_days")}
+    shown["text"] = shown["text"] or "full"
     if json:
-        write_json({**found, "settings": kept})
-        return 0
-
-    console().facts(_told(found, kept, where))
-    return 0
+        write_json({**found, "settings": shown})
+    else:
+        console().facts(_facts(found, shown, where))
 
 
-def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> Iterator[tuple[str, str]]:
+def _facts(found: dict[str, Any], settings: dict[str, Any], where: StoreOptions) -> Iterator[tuple[str, str]]:
     kind = {"sqlite": "SQLite", "postgres": "PostgreSQL"}[found["kind"]]
     yield "store", f"{found['where']}"
     yield "database", f"{kind} {found['version']}, {decimal(found['size_bytes'])}"
@@ -192,18 +182,16 @@ def _told(found: dict[str, Any], kept: dict[str, Any], where: StoreOptions) -> I
     behind = f"; to be taken: {steps} ({where.hint('db', 'migrate')})" if steps else ""
     yield "schema", f"step {found['schema']}{behind}"
     yield "rows", ", ".join(f"{name} {count:,}" for name, count in found["rows"].items()) or "none"
-    days = [f"{what} for {counted(kept[name], 'day')}" for name, what in _KEPT if kept[name]]
-    yield "kept", f"{', '.join(days) or 'everything, for good'}; text = {kept['text']}"
-    yield "durability", kept["durability"]
+    limits = (("keep_days", "decisions"), ("text_days", "their text"))
+    days = [f"{what} for {counted(settings[name], 'day')}" for name, what in limits if settings[name]]
+    yield "kept", f"{', '.join(days) or 'everything, for good'}; text = {settings['text']}"
+    yield "durability", settings["durability"]
     spool = found["spool"]
-    waits = [f"{decimal(spool[name])} {what}" for name, what in _WAITS if spool[name]]
-    yield "spool", f"{', '.join(waits) or 'nothing waits'} in {spool['folder']}"
+    sizes = (("held_bytes", "of running programs"), ("left_bytes", "of programs that are gone"))
+    waiting = [f"{decimal(spool[name])} {what}" for name, what in sizes if spool[name]]
+    yield "spool", f"{', '.join(waiting) or 'nothing waits'} in {spool['folder']}"
     if spool["rejected_rows"]:
         yield "refused", f"{counted(spool['rejected_rows'], 'row')}: see {where.hint('db', 'verify')}"
-
-
-_KEPT = (("keep_days", "decisions"), ("text_days", "their text"))
-_WAITS = (("held_bytes", "of running programs"), ("left_bytes", "of programs that are gone"))
 
 
 show_paragraphs(app)

@@ -1,4 +1,4 @@
-"""`turnout diff`: what a changed profile would change, on questions that were really asked."""
+"""`turnout diff`: compare two profiles, or recorded decisions with those of now, on real questions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ..draw.screen import console, visible, write_json
 from ..option import (
     FieldOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     TenantOptions,
     TimeOptions,
@@ -29,6 +30,7 @@ from ..option import (
 )
 from ..stream import reading, watched, workers_for
 
+# Questions that change and are listed by default.
 LISTED = 20
 
 
@@ -46,18 +48,16 @@ def diff(
     when: TimeOptions = TimeOptions(),
     field: FieldOption = "text",
     json: JsonOption = False,
-    limit: Annotated[
-        int, Parameter(help="How many of the questions that change are listed.", metavar="N", show_default=True)
-    ] = LISTED,
+    limit: Annotated[NumberOption, Parameter(help="How many of the questions that change are listed.")] = LISTED,
     workers: WorkersOption = None,
     where: TenantOptions = TenantOptions(),
 ) -> int:
     count, config = workers_for(workers), where.config
     check_least("--limit", limit, 0)
-    old, new, source = _sort_out(what, profile, from_log=from_log)
+    old, new, source = _read_arguments(what, profile, from_log=from_log)
     span = when.span()
     # Mistakes in either profile are reported once, here, not by every worker.
-    before = None if old is None else load_profile(old, config=config, local=True)
+    before = load_profile(old, config=config, local=True) if old is not None else None
     after = load_profile(new, config=config, local=True)
     found = Diff(limit=limit)
     job = DiffJob(old, new, config, field, limit)
@@ -83,8 +83,8 @@ def diff(
     return 1 if found.differing or found.errors else 0
 
 
-def _sort_out(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[str | None, str, str | None]:
-    """The old profile if there are two, the new one, and the file if it is not the log."""
+def _read_arguments(what: tuple[str, ...], profile: str, *, from_log: bool) -> tuple[str | None, str, str | None]:
+    """The old profile if there are two, the new one, and the file unless the log is used."""
     profiles, source = (what, None) if from_log else (what[:-1], what[-1] if what else None)
     if source is None and not from_log:
         raise QueryError("nothing to compare: name what turnout batch --with-text has written, or add --from-log")

@@ -1,4 +1,4 @@
-"""`turnout evaluate`: what labelled questions say of a profile's layers, and which of two models does better."""
+"""`turnout evaluate`: measure a profile's layers on labelled questions, and compare two models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from turnout.text.count import counted
 from ..draw.screen import Glyphs, console, visible, write_json
 from ..draw.shape import Screen, columns
 from ..labelled import check_files, needing_learn
-from ..option import ConfigOption, JsonOption, ProfileOption
+from ..option import ConfigOption, FileOption, JsonOption, ProfileOption
 from ..stream import progressing, writing
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from turnout.learn.evaluate import Evaluation
     from turnout.learn.trial import Trial
 
-# Labels of a confusion table that still fits a screen; of more, the most frequent mistakes are listed.
+# A confusion table with more labels does not fit a screen: the most frequent mistakes are listed instead.
 MOST_LABELS = 10
 LISTED = 12
 # Letters of a column's name.
@@ -51,10 +51,10 @@ def evaluate(
             show_default=True,
         ),
     ] = (),
-    card: Annotated[str | None, Parameter(metavar="FILE", help="Write the model's card, one HTML file.")] = None,
+    card: Annotated[FileOption, Parameter(help="Write the model's card, one HTML file.")] = None,
     json: JsonOption = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     if len(model) > 2:
         raise QueryError(f"--model is given {len(model)} times: one, or two to compare")
     check_files(source)
@@ -67,18 +67,17 @@ def evaluate(
     if card is not None:
         with writing(card) as file:
             file.write(draw_evaluation(found.trials[-1], found.evaluations[-1], found.examples, source).encode())
-    judged = list(zip(found.trials, found.evaluations, strict=True))
+    evaluated = list(zip(found.trials, found.evaluations, strict=True))
     if json:
-        forms = [_form(trial, one) for trial, one in judged]
+        forms = [_form(trial, one) for trial, one in evaluated]
         paired = {"layer": found.paired[0], "cascade": found.paired[1]} if found.paired else None
         write_json({"evaluations": forms, "compared": paired, "card": card})
-        return 0
+        return
     screen = console()
-    for trial, one in judged:
+    for trial, one in evaluated:
         _print(screen, trial, one, found.examples)
     if found.paired is not None:
         _compare(screen, *found.paired)
-    return 0
 
 
 def _form(trial: Trial, found: Evaluation) -> dict[str, Any]:
@@ -86,9 +85,9 @@ def _form(trial: Trial, found: Evaluation) -> dict[str, Any]:
     from turnout.learn.trial import models_of
 
     profile = trial.profile
-    said = [answer or GOES_ON for answer in found.said]
-    confusion = confuse(found.true, said, profile.routes)
-    scores = score_labels(found.true, said, profile.routes)
+    answers = [answer or GOES_ON for answer in found.said]
+    confusion = confuse(found.true, answers, profile.routes)
+    scores = score_labels(found.true, answers, profile.routes)
     return {
         "profile": profile.name,
         "profile_hash": profile.hash,
@@ -148,21 +147,22 @@ def _confusion(found: Evaluation, routes: Sequence[str], glyphs: Glyphs) -> Tabl
 
     confusion = confuse(found.true, [answer or GOES_ON for answer in found.said], routes)
     labels, counts = confusion.labels, confusion.counts
-    # Rows that have no question and columns that have no answer say nothing.
-    rows = [at for at in range(len(labels)) if counts[at].sum()]
-    said = [at for at in range(len(labels)) if counts[:, at].sum()]
-    if len({*rows, *said}) <= MOST_LABELS:
-        grid = columns("bold", *("right" for _ in said))
-        grid.add_row(Text("is \\ said", "not bold dim"), *(Text(_short(labels[at], glyphs), "dim") for at in said))
+    # Rows without a question and columns without an answer are left out.
+    rows = [number for number in range(len(labels)) if counts[number].sum()]
+    answers = [number for number in range(len(labels)) if counts[:, number].sum()]
+    if len({*rows, *answers}) <= MOST_LABELS:
+        grid = columns("bold", *("right" for _ in answers))
+        titles = (Text(_short(labels[column], glyphs), "dim") for column in answers)
+        grid.add_row(Text("is \\ said", "not bold dim"), *titles)
         for row in rows:
             cells = []
-            for column in said:
+            for column in answers:
                 count = int(counts[row, column])
                 style = "dim" if not count or labels[column] == GOES_ON else "green" if row == column else "bold red"
                 cells.append(Text(f"{count:,}" if count else glyphs.dot, style))
             grid.add_row(visible(labels[row]), *cells)
         return grid
-    pairs = [(int(counts[row, column]), row, column) for row in rows for column in said if row != column]
+    pairs = [(int(counts[row, column]), row, column) for row in rows for column in answers if row != column]
     grid = columns("right", "wrap")
     for count, row, column in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2]))[:LISTED]:
         if count and labels[column] != GOES_ON:

@@ -18,11 +18,11 @@ def explain(
     ask: Ask = Ask(),
     plan: Annotated[bool, Parameter(help="Draw only the parts of the question, as a tree.")] = False,
     json: JsonOption = False,
-) -> int:
+) -> None:
     decision = ask.decide(text)
     if json:
         write_json(decision.json())
-        return 0
+        return
     from turnout.explain.explanation import explain as explain_decision
 
     from ..draw.picture import picture
@@ -32,4 +32,3 @@ def explain(
     glyphs, width = screen.glyphs, screen.room
     explained = explain_decision(decision)
     screen.print(tree(explained, glyphs) if plan else picture(explained, glyphs, width), width=width)
-    return 0

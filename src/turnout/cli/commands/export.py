@@ -1,4 +1,4 @@
-"""`turnout export`: the log as examples to learn from, one row a decision, in files of any size."""
+"""`turnout export`: the decision log as training rows, one for each decision, in files of any size."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def export(
     labelled: Annotated[bool, Parameter(help="Only rows that have a label.")] = False,
     limit: Annotated[int | None, Parameter(help="At most this many rows.", metavar="N")] = None,
     where: TenantOptions = TenantOptions(),
-) -> int:
+) -> None:
     form = kind or ("jsonl" if out == STDIN else kind_of(out))
     check_least("--limit", limit)
     if form == "parquet":
@@ -36,6 +36,7 @@ def export(
     span, profile = which.span(), which.logged_as
     seen: Counter[str] = Counter()
     with reading_log(where) as store, progressing("rows") as progress:
+        which.check_profile(store)
         records = store.records(where.tenant)
         total = min(sum(one.decisions for one in records.checked(span=span, profile=profile)), limit or 1 << 62)
         with writing(out) as file, open_rows(form, file) as write:
@@ -49,23 +50,21 @@ def export(
                 if seen["rows"] == limit:
                     break
         empty = "" if seen["rows"] else nothing_there(store, records, where)
-        without = left_out(store, records, all_tenants=False)
-    _summarise(seen, empty)
-    if without and not empty:
-        complain(without)
-    return 0
-
-
-def _summarise(seen: Counter[str], empty: str) -> None:
+        hidden = left_out(store, records, all_tenants=False)
     if empty:
         complain(empty)
         return
+    _summarise(seen)
+    if hidden:
+        complain(hidden)
+
+
+def _summarise(seen: Counter[str]) -> None:
     rows = counted(seen["rows"], "row")
-    said = f"{rows}, {seen['by human']:,} labelled by a human, {seen['by teacher']:,} by a teacher"
-    console(stderr=True).say(said)
+    console(stderr=True).say(f"{rows}, {seen['by human']:,} labelled by a human, {seen['by teacher']:,} by a teacher")
     keeps = 'text = "full" in [store] of turnout.toml keeps'
-    gone = f"no text, which was not kept or is gone by now: {keeps} it from now on, text_days says for how long"
+    missing = f"no text, which was not kept or is gone by now: {keeps} it from now on, text_days says for how long"
     cut = f"only the beginning of a text: {keeps} all of it from now on"
-    for count, lacking in ((seen["no text"], gone), (seen["text snippet"], cut)):
+    for count, problem in ((seen["no text"], missing), (seen["text snippet"], cut)):
         if count:
-            complain(f"{count:,} of {rows} {'has' if count == 1 else 'have'} {lacking}")
+            complain(f"{count:,} of {rows} {'has' if count == 1 else 'have'} {problem}")

@@ -1,4 +1,4 @@
-"""`turnout init`: from labelled texts to a profile that serves; without any, a small profile to look at and change."""
+"""`turnout init`: make a profile from labelled texts, ready to serve; without any, a small profile to change."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from turnout.text.count import counted
 
 from ..application import needing
 from ..draw.screen import console, visible
-from ..labelled import EmbedderOption, HoldOutOption, check_there, read_hold_out, refuse_overwriting
-from ..option import STDIN, ConfigOption, clean, hint, user_name
+from ..labelled import EmbedderOption, HoldOutOption, check_readable, read_hold_out, refuse_overwriting
+from ..option import STDIN, ConfigOption, FileOption, NumberOption, clean, hint, user_name
 from ..stream import phases
 from .train import print_report
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from turnout.learn.begin import LearntProfile
 
 _name = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*").fullmatch
-# Of an example question in a command that is printed.
+# Characters of the example question in a printed command.
 QUOTED = 60
 
 
@@ -38,8 +38,7 @@ def init(
     /,
     *,
     source: Annotated[
-        str | None,
-        Parameter(name="--from", metavar="FILE", help="Labelled texts: CSV or TSV with a header, or JSONL."),
+        FileOption, Parameter(name="--from", help="Labelled texts: CSV or TSV with a header, or JSONL.")
     ] = None,
     text: Annotated[
         str | None, Parameter(metavar="COLUMN", help="The column of texts; needed only if it is not clear.")
@@ -54,12 +53,12 @@ def init(
         ),
     ] = None,
     embedder: EmbedderOption = "auto",
-    seed: Annotated[int, Parameter(metavar="N", help="Divides the rows.", show_default=True)] = 0,
+    seed: Annotated[NumberOption, Parameter(help="Divides the rows.")] = 0,
     held_out: HoldOutOption = "20%",
     out: Annotated[str, Parameter(name=("--out", "-o"), metavar="DIR", help="The folder to write to.")] = ".",
     force: Annotated[bool, Parameter(help="Overwrite files, and the student of a profile of that name.")] = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     if not _name(name):
         raise QueryError(f"{name!r} is no name: letters, digits, '_' and '-', a letter or digit first")
     if is_shipped(name):
@@ -74,7 +73,7 @@ def init(
         file.write_text(words_profile(name, cases.name), encoding="utf-8", newline="\n")
         cases.write_bytes(b"".join(escape_json(msgspec.json.encode(case)) + b"\n" for case in CASES))
         _print_words(os.fspath(file), os.fspath(cases))
-        return 0
+        return
     if source == STDIN:
         raise QueryError("--from reads a file twice: write what you pipe in into one, and name that")
     refuse_overwriting(file, force=force)
@@ -82,7 +81,7 @@ def init(
     route = clean(fallback).strip() if fallback is not None else None
     if route is not None and not (route and route.isprintable()):
         raise QueryError(f"--fallback {fallback!r} is no name for a route")
-    check_there((source,))
+    check_readable((source,))
     with needing("this needs", "learn"):
         from turnout.learn.begin import begin, own_champion
         from turnout.learn.table import read_table
@@ -107,7 +106,6 @@ def init(
                 say=say,
             )
     _print_learnt(made, name if folder == File() else os.fspath(file))
-    return 0
 
 
 def _print_words(profile: str, cases: str) -> None:
@@ -132,33 +130,30 @@ def _print_learnt(made: LearntProfile, profile: str) -> None:
     print_report(report, made.training.noted.screened.quarantined)
     whole = report.end_to_end
     if whole:
-        said = f"right on {whole['accuracy']:.1%} of {whole['rows']:,.0f} held-out rows, fallback included"
-        usual = f"always saying the most frequent label: {whole['majority']:.1%}"
+        accuracy = f"right on {whole['accuracy']:.1%} of {whole['rows']:,.0f} held-out rows, fallback included"
+        baseline = f"always saying the most frequent label: {whole['majority']:.1%}"
         style = "bold green" if whole["accuracy"] > whole["majority"] else "bold yellow"
-        screen.say((said, style), (f" ({usual})", "dim"))
+        screen.say((accuracy, style), (f" ({baseline})", "dim"))
     if made.wants_vectors:
         screen.say("With few rows a label, sentence vectors help most: install the embedder (turnout-build-minilm),")
         screen.say(f"then do this again with --force ({hint('embed', 'list')} says what is installed)")
     example = next(
         (row.text for row in table.examples.rows if len(row.text) <= QUOTED and row.text.isprintable()), "a question"
     )
-    columns = (*_other("--text", table.text, "text"), *_other("--label", table.label, "label"))
-    ask = f"import turnout; print(turnout.load({_double(profile)}).route_sync({_double(example)}).route)"
+    columns = (("--text", table.text), ("--label", table.label))
+    renamed = [word for option, name in columns if name != option.removeprefix("--") for word in (option, name)]
+    code = f"import turnout; print(turnout.load({_quote(profile)}).route_sync({_quote(example)}).route)"
     screen.print()
     screen.say("It serves now:")
     for words in (
         ("route", example, "-p", profile),
         ("serve", "-p", profile),
-        ("train", "more.csv", *columns, "-p", profile, "--promote"),
+        ("train", "more.csv", *renamed, "-p", profile, "--promote"),
     ):
         screen.say(f"  {hint(*words)}")
-    screen.say(f"  python -c {visible(shlex.quote(ask))}")
+    screen.say(f"  python -c {visible(shlex.quote(code))}")
 
 
-def _other(option: str, name: str, usual: str) -> tuple[str, ...]:
-    return () if name == usual else (option, name)
-
-
-def _double(text: str) -> str:
-    """In double quotes: the shell's are single."""
+def _quote(text: str) -> str:
+    """The text in double quotes: the shell's are single."""
     return escape_json(msgspec.json.encode(text)).decode()

@@ -1,4 +1,4 @@
-"""`turnout keys`: who may ask a server that others can reach, for how much, and up to which tier."""
+"""`turnout keys`: make, list, change or revoke the keys of a server that others can reach."""
 
 from __future__ import annotations
 
@@ -7,41 +7,46 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from cyclopts import App, Parameter, validators
 
+from turnout.apps.caller import PERIODS
+from turnout.config.load import load_profile
 from turnout.config.name import DEFAULT_PROFILE
+from turnout.config.server import server_settings
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.runtime.log import reading_log, writing_log
-from turnout.store.keys import Key
+from turnout.store.keys import Key, Keys
 from turnout.text.count import counted
+from turnout.web.auth import SCOPES, read_credential
+from turnout.web.key import make_key, now_ms
 
 from ..app import examples_of
 from ..draw.screen import console, dollars, visible, write_json
 from ..draw.shape import headed
 from ..option import JsonOption, StoreOptions
 
-if TYPE_CHECKING:
-    from turnout.store.keys import Keys
-
 app = App(name="keys", help_epilogue=examples_of("keys"))
 
 DAY_MS = 86_400_000
-USUAL: tuple[str, ...] = Key("", "", "").scopes
-SOME = validators.Number(gte=1)
+DEFAULT_SCOPES: tuple[str, ...] = Key("", "", "").scopes
 
 
-def _amount(_: object, amount: float | None) -> None:
+def _check_amount(_: object, amount: float | None) -> None:
     if amount is not None and (amount < 0 or not math.isfinite(amount)):
         raise ValueError("Must be >= 0 and finite: an amount of US dollars")
+
+
+DollarOption = Annotated[float | None, Parameter(metavar="USD", validator=_check_amount)]
+CountOption = Annotated[int | None, Parameter(metavar="N", validator=validators.Number(gte=1))]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Rights:
-    """What a key may do, as far as the options say."""
+    """The options that say what a key may do."""
 
     scope: Annotated[
         tuple[str, ...],
@@ -49,31 +54,22 @@ class Rights:
     ] = ()
     profile: Annotated[tuple[str, ...], Parameter(help="The profiles it may use; by default all.", metavar="NAME")] = ()
     ceiling: Annotated[str | None, Parameter(help="The most expensive tier it may have.", metavar="ROUTE")] = None
-    budget_usd: Annotated[
-        float | None, Parameter(help="What it may spend in total.", metavar="USD", validator=_amount)
-    ] = None
-    budget_day_usd: Annotated[
-        float | None, Parameter(help="What it may spend in a day (UTC).", metavar="USD", validator=_amount)
-    ] = None
-    budget_month_usd: Annotated[
-        float | None, Parameter(help="What it may spend in a calendar month (UTC).", metavar="USD", validator=_amount)
-    ] = None
-    per_minute: Annotated[
-        int | None, Parameter(help="How many requests per minute it may send.", metavar="N", validator=SOME)
-    ] = None
-    days: Annotated[int | None, Parameter(help="How long it is valid, from now.", metavar="N", validator=SOME)] = None
+    budget_usd: Annotated[DollarOption, Parameter(help="What it may spend in total.")] = None
+    budget_day_usd: Annotated[DollarOption, Parameter(help="What it may spend in a day (UTC).")] = None
+    budget_month_usd: Annotated[DollarOption, Parameter(help="What it may spend in a calendar month (UTC).")] = None
+    per_minute: Annotated[CountOption, Parameter(help="How many requests per minute it may send.")] = None
+    days: Annotated[CountOption, Parameter(help="How long it is valid, from now.")] = None
 
     def given(self, now_ms: int) -> dict[str, Any]:
-        """The options that were given, by name, as a key has them."""
+        """The options that were given, by name, with the values a key has."""
         values = {name: value for name, value in asdict(self).items() if value not in (None, ())}
         return values | ({"days": now_ms + self.days * DAY_MS} if self.days is not None else {})
 
     def check(self) -> None:
-        from turnout.web.auth import SCOPES
 
-        for one in self.scope:
-            if one not in SCOPES:
-                raise TurnoutError(f"there is no scope {one[:80]!r}{suggest(one, SCOPES)}: {', '.join(SCOPES)}")
+        for scope in self.scope:
+            if scope not in SCOPES:
+                raise TurnoutError(f"there is no scope {scope[:80]!r}{suggest(scope, SCOPES)}: {', '.join(SCOPES)}")
 
 
 NONE_GIVEN = Rights()
@@ -94,41 +90,37 @@ def create(
     rights: Rights = NONE_GIVEN,
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Make a key. It is shown once: the store keeps only a digest of it.
 
     The first key changes things: from then on a server that uses this store requires one with every request.
     """
-    from turnout.web.key import make_key
-
     _check_name(name)
     rights.check()
     _check_ceiling(rights.ceiling, rights.profile, where)
-    now = _now_ms()
+    now = now_ms()
     fields = _fields(rights.given(now)) | {"tenant": tenant, "may_force": not no_force, "created_ms": now}
     with writing_log(where, create=True) as store:
-        first = not store.keys.any()
-        key, told = make_key(store.keys, name, **fields)
+        is_first = not store.keys.any()
+        key, credential = make_key(store.keys, name, **fields)
     if json:
-        write_json({"id": key.id, "key": told, "name": name, "tenant": key.tenant or key.id})
-        return 0
-
+        write_json({"id": key.id, "key": credential, "name": name, "tenant": key.tenant or key.id})
+        return
     screen = console()
-    screen.print(told, soft_wrap=True)
+    screen.say(credential)
     screen.say(("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
-    if first:
-        said = "It is the first: within half a minute a server that uses this store wants a key with every request."
-        screen.say((said, "dim"))
-    return 0
+    if is_first:
+        notice = "It is the first: within half a minute a server that uses this store wants a key with every request."
+        screen.say((notice, "dim"))
 
 
 Removable = Literal["budget-usd", "budget-day-usd", "budget-month-usd", "per-minute", "ceiling", "profile", "days"]
 
 
 def _fields(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a key, by the options that set them."""
-    called = {"scope": "scopes", "profile": "profiles", "days": "expires_ms", "force": "may_force"}
-    return {called.get(option, option): value for option, value in options.items()}
+    """The fields of a key that the options set."""
+    names = {"scope": "scopes", "profile": "profiles", "days": "expires_ms", "force": "may_force"}
+    return {names.get(option, option): value for option, value in options.items()}
 
 
 @app.command
@@ -146,71 +138,65 @@ def update(
     ] = (),
     json: JsonOption = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Change what a key may do; its secret, its tenant and everything not named stay the same.
 
     Running servers notice within half a minute. A new limit counts what was spent before.
     """
-
     own = {"name": name, "force": force}
-    changes = {option: value for option, value in own.items() if value is not None} | rights.given(_now_ms())
-    for one in remove:
-        if one.replace("-", "_") in changes:
-            raise TurnoutError(f"--{one} and --remove {one} contradict each other: give one of them")
-    changes |= {one.replace("-", "_"): None for one in remove}
+    changes = {option: value for option, value in own.items() if value is not None} | rights.given(now_ms())
+    for limit in remove:
+        if limit.replace("-", "_") in changes:
+            raise TurnoutError(f"--{limit} and --remove {limit} contradict each other: give one of them")
+    changes |= {limit.replace("-", "_"): None for limit in remove}
     if not changes:
         options = ", ".join(f"--{option.replace('_', '-')}" for option in (*own, *asdict(rights)))
         raise TurnoutError(f"nothing to change: name at least one of {options}, or --remove")
     _check_name(name)
     rights.check()
-    with _open_keys(where) as keys:
-        if keys is None:
-            raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one")
-        key = _named(keys.all(), ident, where)
+    with _open_key(ident, where) as (keys, key):
         changed = msgspec.structs.replace(key, **_fields(changes))
         if {"ceiling", "profile"} & changes.keys():
             _check_ceiling(changed.ceiling, changed.profiles or (), where)
         if not keys.update(changed):
             raise TurnoutError(f"the key {key.id} was revoked meanwhile: {_new(where)} makes another")
-        found = [(changed, _spent(keys, changed.id))]
-    _print_keys(found, json=json)
-    return 0
+        spent = _spent(keys, changed.id)
+    _print_keys([(changed, spent)], json=json)
 
 
 @contextlib.contextmanager
-def _open_keys(where: StoreOptions) -> Iterator[Keys | None]:
-    """The keys of the store; None where there is no store yet."""
-    with contextlib.ExitStack() as opened:
-        store = None
-        with contextlib.suppress(NoLogYet):
-            store = opened.enter_context(reading_log(where))
-        yield store.keys if store is not None else None
+def _open_key(ident: str, where: StoreOptions) -> Iterator[tuple[Keys, Key]]:
+    """The keys of the store, and the one that is named."""
+    try:
+        with reading_log(where) as store:
+            yield store.keys, _find_key(store.keys, ident, where)
+    except NoLogYet:
+        raise TurnoutError(f"no valid key {ident[:80]!r}: there are none; {_new(where)} makes one") from None
 
 
 def _new(where: StoreOptions) -> str:
     return where.hint("keys", "create", "NAME")
 
 
-def _named(keys: Sequence[Key], ident: str, where: StoreOptions) -> Key:
-    """The key of an id, or of a name that one key alone has, that can still be changed; the key itself is taken for
+def _find_key(keys: Keys, ident: str, where: StoreOptions) -> Key:
+    """The key with this id, or with this name if no other has it, unless it is revoked. A whole credential stands for
     its id."""
-    from turnout.web.auth import read_credential
-
-    whole = read_credential(ident)
-    named = whole.key_id if whole is not None else ident
-    known = {key.id: key for key in keys if key.revoked_ms is None}
-    if named in known:
-        return known[named]
-    called = [key for key in known.values() if key.name == named]
-    if len(called) == 1:
-        return called[0]
-    if called:
-        ids = ", ".join(key.id for key in called)
-        raise TurnoutError(f"{len(called)} keys are called {named[:80]!r}: name one by its id, {ids}")
-    if any(key.id == named for key in keys):
-        raise TurnoutError(f"the key {named} is revoked, and stays so: {_new(where)} makes another")
-    near = suggest(named, [*known, *(key.name for key in known.values())])
-    raise TurnoutError(f"no valid key {named[:80]!r}{near} (see {where.hint('keys', 'list')})")
+    credential = read_credential(ident)
+    ident = credential.key_id if credential is not None else ident
+    all_keys = keys.all()
+    known = {key.id: key for key in all_keys if key.revoked_ms is None}
+    if ident in known:
+        return known[ident]
+    namesakes = [key for key in known.values() if key.name == ident]
+    if len(namesakes) == 1:
+        return namesakes[0]
+    if namesakes:
+        ids = ", ".join(key.id for key in namesakes)
+        raise TurnoutError(f"{len(namesakes)} keys are called {ident[:80]!r}: name one by its id, {ids}")
+    if any(key.id == ident for key in all_keys):
+        raise TurnoutError(f"the key {ident} is revoked, and stays so: {_new(where)} makes another")
+    near = suggest(ident, [*known, *(key.name for key in known.values())])
+    raise TurnoutError(f"no valid key {ident[:80]!r}{near} (see {where.hint('keys', 'list')})")
 
 
 def _check_name(name: str | None) -> None:
@@ -218,26 +204,19 @@ def _check_name(name: str | None) -> None:
         raise TurnoutError("a key needs a name: say what it is for")
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreOptions) -> None:
-    """A ceiling must be a tier of what the key will be used with, or every request is refused."""
-    from turnout.config.load import load_profile
-    from turnout.config.server import server_settings
-
-    usual = server_settings(where.config).profile or DEFAULT_PROFILE
-    for name in profiles or ((usual,) if ceiling is not None else ()):
-        found = load_profile(name, config=where.config)
-        if ceiling is not None and (ceiling not in found.routes or not found.ordered):
-            known = found.routes if found.ordered else ()
-            tiers = f": {', '.join(known)}" if known else ", which has no order of tiers"
-            raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, known)}{tiers}")
+    """Raise if a profile the key will be used with does not exist or has no such tier: every request would fail."""
+    default = server_settings(where.config).profile or DEFAULT_PROFILE
+    for name in profiles or ((default,) if ceiling is not None else ()):
+        profile = load_profile(name, config=where.config)
+        tiers = profile.routes if profile.ordered else ()
+        if ceiling is not None and ceiling not in tiers:
+            listed = f": {', '.join(tiers)}" if tiers else ", which has no order of tiers"
+            raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, tiers)}{listed}")
 
 
 class KeySpending(NamedTuple):
-    """What a key has spent: in all, in this month and on this day, both in UTC."""
+    """What a key has spent in total, in this month and on this day, both in UTC."""
 
     total: float
     month: float
@@ -245,43 +224,40 @@ class KeySpending(NamedTuple):
 
 
 def _spent(keys: Keys, key_id: str) -> KeySpending:
-    from turnout.apps.caller import PERIODS
-
     now = time.time()
     return KeySpending(*(keys.spent(key_id, round(period.start(now) * 1000)) for period in PERIODS))
 
 
 @app.default
 @app.command(name="list")
-def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+def list_keys(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """List the keys, what each may do and what it has spent."""
-    with _open_keys(where) as keys:
-        found = [(key, _spent(keys, key.id)) for key in keys.all()] if keys is not None else []
-    if not found and not json:
+    rows: list[tuple[Key, KeySpending]] = []
+    with contextlib.suppress(NoLogYet), reading_log(where) as store:
+        rows = [(key, _spent(store.keys, key.id)) for key in store.keys.all()]
+    if not rows and not json:
         console().say(f"No keys: on this machine none is needed. {_new(where)} makes one.")
-        return 0
-    _print_keys(found, json=json)
-    return 0
-
-
-def _print_keys(found: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None:
-    if not json:
-        _draw(found)
         return
-    rows = []
-    for key, spent in found:
-        row = msgspec.to_builtins(key)
-        del row["digest"]
-        rows.append(row | dict(zip(("spent_usd", "spent_month_usd", "spent_day_usd"), spent, strict=True)))
-    write_json(rows)
+    _print_keys(rows, json=json)
 
 
-def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
+def _print_keys(rows: Sequence[tuple[Key, KeySpending]], *, json: bool) -> None:
+    if not json:
+        _draw(rows)
+        return
+    forms = []
+    for key, spent in rows:
+        form = msgspec.to_builtins(key)
+        del form["digest"]
+        forms.append(form | dict(zip(("spent_usd", "spent_month_usd", "spent_day_usd"), spent, strict=True)))
+    write_json(forms)
 
+
+def _draw(rows: Sequence[tuple[Key, KeySpending]]) -> None:
     table = headed({"id": "", **dict.fromkeys(("name", "tenant", "may", "spent", "state"), "fold")})
-    now = _now_ms()
-    for key, spent in found:
-        scopes = ["all but admin"] if key.scopes == USUAL else list(key.scopes)
+    now = now_ms()
+    for key, spent in rows:
+        scopes = ["all but admin"] if key.scopes == DEFAULT_SCOPES else list(key.scopes)
         may = [*scopes, *(f"profile {name}" for name in key.profiles or ())]
         may += [f"up to {key.ceiling}"] if key.ceiling is not None else []
         may += [] if key.may_force else ["auto only"]
@@ -293,7 +269,6 @@ def _draw(found: Sequence[tuple[Key, KeySpending]]) -> None:
 
 
 def _money(key: Key, spent: KeySpending) -> list[str]:
-
     lines = [dollars(spent.total) + ("" if key.budget_usd is None else f" of {dollars(key.budget_usd)}")]
     if key.budget_month_usd is not None:
         lines.append(f"{dollars(spent.month)} of {dollars(key.budget_month_usd)} this month")
@@ -312,43 +287,39 @@ def _state(key: Key, now_ms: int) -> str:
 
 
 @app.command
-def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> int:
+def revoke(ident: KeyArgument, /, *, where: StoreOptions = StoreOptions()) -> None:
     """Make a key invalid; running servers notice within half a minute.
 
     After the last one is revoked, servers still require a key, and refuse every request: turnout keys open changes
     that.
     """
-    with _open_keys(where) as keys:
-        if keys is None:
-            raise TurnoutError(f"no valid key {ident[:80]!r} (see {where.hint('keys', 'list')})")
-        named = _named(keys.all(), ident, where).id
-        keys.revoke(named)
-        valid = _valid(keys.all())
+    with _open_key(ident, where) as (keys, key):
+        keys.revoke(key.id)
+        valid = _valid(keys)
     screen = console()
-    screen.say(f"{named} is revoked; running servers take it for half a minute more, or until they are reloaded.")
+    screen.say(f"{key.id} is revoked; running servers take it for half a minute more, or until they are reloaded.")
     if not valid:
         screen.say(
             "It was the last valid key: servers that use this store now refuse every request. "
             f"{_new(where)} makes another; {where.hint('keys', 'open')} lets this machine ask without one again."
         )
-    return 0
 
 
-def _valid(keys: Sequence[Key]) -> list[str]:
-    now = _now_ms()
-    return [key.id for key in keys if key.is_valid(now)]
+def _valid(keys: Keys) -> list[str]:
+    now = now_ms()
+    return [key.id for key in keys.all() if key.is_valid(now)]
 
 
 @app.command(name="open")
-def open_up(*, where: StoreOptions = StoreOptions()) -> int:
+def open_up(*, where: StoreOptions = StoreOptions()) -> None:
     """Delete the keys when none is valid any more, so that this machine needs none.
 
     A server on loopback then accepts any request from this machine; decisions made with the keys stay in the log.
     """
-
-    with _open_keys(where) as keys:
-        deleted = keys.delete_all() if keys is not None else 0
-        valid = _valid(keys.all()) if keys is not None else []
+    deleted, valid = 0, list[str]()
+    with contextlib.suppress(NoLogYet), reading_log(where) as store:
+        deleted = store.keys.delete_all()
+        valid = _valid(store.keys)
     if valid:
         have = "is still valid" if len(valid) == 1 else "are still valid"
         raise TurnoutError(
@@ -363,4 +334,3 @@ def open_up(*, where: StoreOptions = StoreOptions()) -> int:
             "any request from this machine, without a key; one that other machines can reach takes none "
             f"until {_new(where)}."
         )
-    return 0

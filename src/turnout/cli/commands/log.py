@@ -1,4 +1,4 @@
-"""`turnout log`: the latest decisions, a line each, the newest last; with `--follow`, those to come as well."""
+"""`turnout log`: the latest decisions, a line each, newest last; with `--follow`, new ones as they are made."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from turnout.store.records import LogFilter
 
 from ..draw.log import DecisionLines
 from ..draw.screen import complain, console, visible, write_json
-from ..option import JsonOption, OperatorOptions, SpanOptions
+from ..option import JsonOption, NameOption, NumberOption, OperatorOptions, SpanOptions
 from ..question import session_name
 
 LATEST = 20
-# How often a follower looks.
-LOOK_S = 0.5
+# How often `--follow` looks for new decisions.
+POLL_S = 0.5
 
 
 def log(
     *,
-    limit: Annotated[
-        int, Parameter(name=("--limit", "-n"), help="How many, the latest.", metavar="N", show_default=True)
-    ] = LATEST,
+    limit: Annotated[NumberOption, Parameter(name=("--limit", "-n"), help="How many, the latest.")] = LATEST,
     follow: Annotated[bool, Parameter(name=("--follow", "-f"), help="Keep listing decisions as they come in.")] = False,
     which: SpanOptions = SpanOptions(),
-    route: Annotated[str | None, Parameter(help="Only those with this route.", metavar="NAME")] = None,
+    route: Annotated[NameOption, Parameter(help="Only those with this route.")] = None,
     by: Annotated[str | None, Parameter(help="Only those this layer decided.", metavar="LAYER")] = None,
     outcome: Annotated[
         str | None, Parameter(help="Only this outcome; `?` is any letter: 'L?'.", metavar="LETTERS")
     ] = None,
     text: Annotated[str | None, Parameter(help="Only questions with these words in them.", metavar="WORDS")] = None,
     wrong: Annotated[bool, Parameter(help="Only those that were marked as wrong.")] = False,
-    session: Annotated[str | None, Parameter(help="Only this session: its name, or its file.", metavar="NAME")] = None,
+    session: Annotated[NameOption, Parameter(help="Only this session: its name, or its file.")] = None,
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
-) -> int:
+) -> None:
     if limit < 0:
         raise QueryError(f"--limit {limit}: a number from 0 up")
-    names = (by, route, _letters(outcome), _session(session), text, where.key)
-    wanted = LogFilter(which.span(), which.logged_as, *names, verdict="wrong" if wrong else None)
+    values = (by, route, _letters(outcome), _session(session), text, where.key)
+    wanted = LogFilter(which.span(), which.logged_as, *values, verdict="wrong" if wrong else None)
     try:
         with writing_log(where, create=True) if follow else reading_log(where) as store:
+            if not follow:  # the first decision of a profile may be still to come
+                which.check_profile(store)
             records = where.records(store)
             follower = Follower(records, wanted, complain) if follow else None
             rows = list(islice(records.decisions(**wanted._asdict()), limit))[::-1]
@@ -58,17 +58,16 @@ def log(
             if limit and not rows and follower is None and not json:
                 print(visible(nothing_there(store, records, where, all_tenants=where.all_tenants)))
             write(rows)
-            if rows and not json and not where.all_tenants and (said := left_out(store, records, where.key)):
-                console().say((said, "dim"))
+            if rows and not json and not where.all_tenants and (hidden := left_out(store, records, where.key)):
+                console().say((hidden, "dim"))
             if follower is not None:
                 follower.seen.update(row.id for row in rows)
                 while True:
-                    time.sleep(LOOK_S)
+                    time.sleep(POLL_S)
                     write(follower.poll())
     except NoLogYet as nothing:
         if not json:
             print(visible(str(nothing)))
-    return 0
 
 
 def _letters(outcome: str | None) -> str | None:
@@ -87,7 +86,7 @@ def _session(name: str | None) -> str | None:
 
 
 def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Iterable[Logged]], None]:
-    """What writes rows: as JSON, or as lines of a table that begins with these."""
+    """A function that writes rows, as JSON or as lines of a table that begins with these."""
     screen = console()
     table = DecisionLines(rows, screen.glyphs, screen.width if screen.is_terminal else None, tenants=tenants)
     head = [table.head()]
@@ -97,7 +96,7 @@ def _writer(rows: list[Logged], *, json: bool, tenants: bool) -> Callable[[Itera
             if json:
                 write_json(row_form(row))
                 continue
-            while head:
+            while head:  # above the first row only
                 screen.say(head.pop())
             screen.say(table.line(row))
 

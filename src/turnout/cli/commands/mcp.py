@@ -8,7 +8,7 @@ from ..application import local_caller, needing, open_runtime, run
 from ..option import StoreOptions
 
 
-def mcp(*, where: StoreOptions = StoreOptions()) -> int:
+def mcp(*, where: StoreOptions = StoreOptions()) -> None:
     with needing("this needs", "serve,mcp"):
         from turnout.apps.app import find_apps
         from turnout.apps.mcp import serve_stdio
@@ -18,4 +18,3 @@ def mcp(*, where: StoreOptions = StoreOptions()) -> int:
     tools = [tool for app in apps for tool in getattr(app, "tools", ())]
     with suppress(KeyboardInterrupt):
         run(runtime, serve_stdio(tools, local_caller(("ask", "route"))))
-    return 0

@@ -1,4 +1,4 @@
-"""`turnout models`: which model fills which slot, whether it answers, and how to change it."""
+"""`turnout models`: list, try, set or unset the models that fill the slots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from turnout.core.errors import TurnoutError, suggest
+from turnout.config.document import read
+from turnout.config.load import read_chain, shipped
+from turnout.config.settings import settings_file
+from turnout.core.errors import NetError, TurnoutError, suggest
+from turnout.core.model import Prompt
+from turnout.models.edit import set_slot, unset_slot
+from turnout.models.price import context_of, prices_of
+from turnout.models.slot import DEFAULT_TIERS, STAND_INS, Slot, Slots, load_slots
 
 from ..app import examples_of
 from ..application import needing
@@ -19,31 +26,25 @@ from ..option import ConfigOption, JsonOption, hint
 
 if TYPE_CHECKING:
     from turnout.models.ask import Models
-    from turnout.models.slot import Slot, Slots
 
 app = App(name="models", help_epilogue=examples_of("models"))
 
-# A model that has not said one word by then is not ready for use.
+# A model that does not answer with one word by then is not ready for use.
 PATIENCE_MS = 20_000
 
 
 @app.default
 @app.command(name="list")
-def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the slots: model, formats, prices, and whether its key is there."""
-    from turnout.models.slot import load_slots
-
     slots = load_slots(config)
     if json:
         write_json([_row(slot) for slot in slots.slots.values()])
-        return 0
+        return
     _draw(slots)
-    return 0
 
 
 def _row(slot: Slot) -> dict[str, object]:
-    from turnout.models.price import context_of, prices_of
-
     return {
         "slot": slot.name,
         "model": slot.id,
@@ -57,36 +58,34 @@ def _row(slot: Slot) -> dict[str, object]:
 
 
 def _draw(slots: Slots) -> None:
-
-    from turnout.models.price import prices_of
-    from turnout.models.slot import STAND_INS
-
     screen = console()
-    # Where a model is told only where its name does not tell it: two slots have it in two places.
-    placed = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
-    titles = ("slot", "model", *(("where",) if placed else ()), "speaks", "$/M in, out", "state")
+    # The column `where` is shown if two slots have the same model in two places.
+    ambiguous = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
+    titles = ("slot", "model", *(("where",) if ambiguous else ()), "speaks", "$/M in, out", "state")
     table = headed({title: "" if title in ("slot", "model") else "fold" for title in titles})
     for name, slot in slots.slots.items():
         prices = prices_of(slot)
         cost = "unknown" if prices is None else f"{prices.input_usd:g}, {prices.output_usd:g}"
         state = Text("ready", "green") if slot.usable else Text("no key", "yellow")
         speaks = ", ".join(wire.partition("-")[2] for wire in slot.wires)
-        where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if placed else ()
+        where = (visible(f"{slot.origin or 'here'}{slot.path}"),) if ambiguous else ()
         table.add_row(Text(visible(name), "bold"), visible(slot.id), *where, speaks, cost, state)
     screen.inset(table, "")
-    lacking = dict.fromkeys(slot.needs_key for slot in slots.slots.values() if not slot.usable)
+    missing = dict.fromkeys(slot.needs_key for slot in slots.slots.values() if not slot.usable)
     others = {name: slots.find(name) for name in STAND_INS if name not in slots.slots}
-    standing = [f"{name} ({found.name})" for name, found in others.items() if found is not None]
-    demo = "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
-    demo += f"or name a model: {hint('models', 'set', 'simple', 'ollama/llama3.2')}"
-    for told, said, style in (
-        (lacking, f"Keys that are missing: {', '.join(lacking)}", "yellow"),
-        (standing, f"Others stand in for: {', '.join(standing)}", "dim"),
+    stand_ins = [f"{name} ({found.name})" for name, found in others.items() if found is not None]
+    demo = (
+        "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
+        f"or name a model: {hint('models', 'set', 'simple', 'ollama/llama3.2')}"
+    )
+    for applies, note, style in (
+        (missing, f"Keys that are missing: {', '.join(missing)}", "yellow"),
+        (stand_ins, f"Others stand in for: {', '.join(stand_ins)}", "dim"),
         (slots.demo, demo, ""),
     ):
-        if told:
+        if applies:
             screen.print()
-            screen.print(Text(said, style), width=screen.room)
+            screen.print(Text(note, style), width=screen.room)
 
 
 @app.command(name="test")
@@ -100,8 +99,6 @@ async def try_models(
 
     The exit code is 1 if one of them does not answer. A paid model charges for it, far less than a cent.
     """
-    from turnout.models.slot import load_slots
-
     with needing("asking a model needs"):
         from turnout.models.ask import Models
         from turnout.net.client import Client
@@ -112,24 +109,20 @@ async def try_models(
     models = Models(slots, Client(slots.egress))
     names = [slot] if slot is not None else list(slots.slots)
     screen = console()
-    bad = 0
-    wide = max(10, *(len(visible(name)) for name in names)) + 2
+    failed = 0
+    width = max(10, *(len(visible(name)) for name in names)) + 2
     try:
         for name in names:
-            well, said = await _said(models, name)
-            bad += not well
-            line = Text.assemble((f"{visible(name):<{wide}}", "bold"), (visible(said), "" if well else "red"))
-            screen.say(line)
+            answers, message = await _try_slot(models, name)
+            failed += not answers
+            screen.say((f"{visible(name):<{width}}", "bold"), (visible(message), "" if answers else "red"))
     finally:
         await models.client.close()
-    return 1 if bad else 0
+    return 1 if failed else 0
 
 
-async def _said(models: Models, name: str) -> tuple[bool, str]:
-    """Whether a slot answers, and how that went."""
-    from turnout.core.errors import NetError
-    from turnout.core.model import Prompt
-
+async def _try_slot(models: Models, name: str) -> tuple[bool, str]:
+    """Whether a slot answers, and a sentence about it."""
     slot = models.slots.find(name)
     assert slot is not None  # noqa: S101 - looked up before
     if not slot.usable:
@@ -145,14 +138,10 @@ async def _said(models: Models, name: str) -> tuple[bool, str]:
     return True, f"{slot.id} answered {reply.text[:40]!r} in {took:.0f} ms"
 
 
-def _known_slots() -> list[str]:
-    """The slots that something here asks: tiers, those that others stand in for, layers of the profiles that ship."""
-    from turnout.config.load import read_chain, shipped
-    from turnout.models.slot import DEFAULT_TIERS, STAND_INS
-
+def _known_slots() -> tuple[str, ...]:
+    """The slots that Turnout itself uses: the tiers, slots that others stand in for, and those of shipped profiles."""
     layers = [layer for name in shipped() for layer in read_chain(name).document.tree.get("layers", ())]
-    named = [str(layer["slot"]) for layer in layers if "slot" in layer]
-    return list(dict.fromkeys((*DEFAULT_TIERS, *STAND_INS, "embedder", *named)))
+    return (*DEFAULT_TIERS, *STAND_INS, "embedder", *(str(layer["slot"]) for layer in layers if "slot" in layer))
 
 
 @app.command(name="set")
@@ -165,33 +154,53 @@ def set_model(
         str | None,
         Parameter(help="Where it is, for a provider Turnout does not know; it speaks OpenAI's format.", metavar="URL"),
     ] = None,
+    custom: Annotated[bool, Parameter(help="The slot is one of your own, even if its name looks misspelt.")] = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     """Fill a slot, in your turnout.toml; a running server picks it up within a second.
 
     The rest of the file stays as it is. The first slot you set also writes the default tiers.
     """
-    from turnout.config.document import read
-    from turnout.config.settings import settings_file
-    from turnout.models.edit import set_slot
-    from turnout.models.slot import load_slots
-
     before = settings_file(config)
     written = read(before).tree.get("models", {}) if before is not None and before.exists() else {}
+    known = (*_known_slots(), *written)
+    # A profile of the user's own may name any slot: only a name that is nearly a known one is refused.
+    if slot not in known and not custom and (near := suggest(slot, known)):
+        raise TurnoutError(
+            f"no profile that ships with Turnout has a slot {slot[:80]!r}{near} (--custom sets it for a profile of "
+            "your own)"
+        )
     file = set_slot(slot, model, base_url, config)
-
-    say = console().print
-    say(f"{slot} is {visible(model)} from now on ({visible(str(file))})", soft_wrap=True)
+    screen = console()
+    screen.say(f"{slot} is {visible(model)} from now on ({visible(str(file))})")
     slots = load_slots(file).slots
-    found, known = slots[slot], _known_slots()
-    near = suggest(slot, known) if slot not in known else ""
-    if near:
-        say(f"No profile that ships with Turnout has a slot {slot!r}{near}", style="yellow", soft_wrap=True)
     added = [name for name in slots if name != slot and name not in written]
     if added:
-        lacking = sorted({slots[name].needs_key for name in added if not slots[name].usable})
-        keys = f"; set {', '.join(lacking)}, or fill them with models of yours" if lacking else ""
-        say(f"The default tiers are written beside it: {', '.join(added)}{keys}.", style="yellow", soft_wrap=True)
-    if not found.usable:
-        say(f"Its key is missing: set {found.needs_key}.", style="yellow", soft_wrap=True)
-    return 0
+        missing = sorted({slots[name].needs_key for name in added if not slots[name].usable})
+        keys = f"; set {', '.join(missing)}, or fill them with models of yours" if missing else ""
+        screen.say((f"The default tiers are written beside it: {', '.join(added)}{keys}.", "yellow"))
+    if not slots[slot].usable:
+        screen.say((f"Its key is missing: set {slots[slot].needs_key}.", "yellow"))
+
+
+@app.command(name="unset")
+def unset_model(
+    slot: Annotated[str, Parameter(help="A slot that your turnout.toml fills.")],
+    /,
+    *,
+    config: ConfigOption = None,
+) -> None:
+    """Remove a slot from your turnout.toml; a running server picks it up within a second.
+
+    The rest of the file stays as it is.
+    """
+    file = unset_slot(slot, config)
+    screen = console()
+    screen.say(f"{visible(slot)} is no longer set ({visible(str(file))})")
+    found = load_slots(file).find(slot)
+    if found is None:
+        screen.say(("Nothing fills it now.", "yellow"))
+    elif found.name == slot:
+        screen.say(f"It is {visible(found.id)} by default.")
+    else:
+        screen.say(f"{visible(found.name)}, {visible(found.id)}, stands in for it.")

@@ -1,10 +1,11 @@
-"""`turnout profiles`: what ships with Turnout, and what one profile says once everything is resolved."""
+"""`turnout profiles`: list the profiles that ship with Turnout, or show one as it is used."""
 
 from __future__ import annotations
 
 from cyclopts import App
 from rich.text import Text
 
+from turnout.config.check import layer_id
 from turnout.config.load import find, read_chain, shipped
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.runtime.load import load_profile
@@ -19,7 +20,7 @@ app = App(name="profiles", help_epilogue=examples_of("profiles"))
 
 
 @app.default
-def list_profiles(*, json: JsonOption = False) -> int:
+def list_profiles(*, json: JsonOption = False) -> None:
     """List the profiles that ship with Turnout."""
     trees = {name: read_chain(name).document.tree for name in shipped()}
     if json:
@@ -33,10 +34,7 @@ def list_profiles(*, json: JsonOption = False) -> int:
             for name, tree in trees.items()
         ]
         write_json(rows)
-        return 0
-
-    from turnout.config.check import layer_id
-
+        return
     screen = console()
     arrow = f" {screen.glyphs.arrow} "
     table = headed({"name": "bold", "routes": "", "layers": "wrap", "description": "wrap"})
@@ -45,7 +43,6 @@ def list_profiles(*, json: JsonOption = False) -> int:
         routes = "\n".join(tree.get("routes", ()))
         table.add_row(Text(name), routes, arrow.join(layers), str(tree.get("description", "")), end_section=True)
     screen.inset(table, "")
-    return 0
 
 
 @app.command
@@ -55,7 +52,7 @@ def show(
     *,
     json: JsonOption = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     """Show a profile as it is used: after `extends` and your settings.
 
     With --json: {"name", "hash", "file", "remarks", "profile"}, the last being everything it says.
@@ -64,8 +61,7 @@ def show(
     if json:
         whole = {"name": profile.name, "hash": profile.hash, "file": str(find(name)), "remarks": profile.remarks}
         write_json({**whole, "profile": profile.resolved})
-        return 0
+        return
 
     screen = console()
     screen.print(page(profile, screen.glyphs), width=screen.room)
-    return 0

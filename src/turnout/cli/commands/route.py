@@ -1,4 +1,4 @@
-"""`turnout route`: one question, one decision, in two lines or as JSON; then it is logged."""
+"""`turnout route`: decide one question, print the decision in two lines or as JSON, and log it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from turnout.core.decision import Decision
 from turnout.core.errors import TurnoutError
 
 from ..draw.screen import complain, console, write_json
-from ..option import DbOption, JsonOption, TextArgument, hint
+from ..option import DbOption, JsonOption, NameOption, TextArgument, hint
 from ..question import Ask
 
-# Of a profile whose application decides with more than it.
+# For a profile with layers that only its application has.
 BY_APP = "The cards of the library are not looked at here; this does what the application would"
 
 
@@ -24,20 +24,17 @@ def route(
     *,
     ask: Ask = Ask(),
     json: JsonOption = False,
-    tenant: Annotated[
-        str | None, Parameter(help="The tenant of the question, for the decision log.", metavar="NAME")
-    ] = None,
+    tenant: Annotated[NameOption, Parameter(help="The tenant of the question, for the decision log.")] = None,
     no_log: Annotated[bool, Parameter(help="Do not log the decision.")] = False,
     db: DbOption = None,
-) -> int:
+) -> None:
     decision = ask.decide(text, tenant)
     try:
         _print(decision, json=json)
     finally:
-        # A reader may close the pipe early: the decision was made all the same.
+        # The decision is logged even if the reader of the output has closed the pipe.
         if not no_log:
-            write_down(decision, db, ask.config)
-    return 0
+            _log(decision, db, ask.config)
 
 
 def _print(decision: Decision, *, json: bool) -> None:
@@ -53,12 +50,12 @@ def _print(decision: Decision, *, json: bool) -> None:
             screen.print(line, soft_wrap=not screen.is_terminal)
         if any(is_brought_by_app(step.place.kind) for step in decision.steps):
             console(stderr=True).say((f"{BY_APP}: {hint('claims', 'ask', decision.query.text)}", "dim"))
-    # The answer is out before the log is opened: no one waits for a database.
+    # The decision is printed before the log is opened, so that the user does not wait for a database.
     sys.stdout.flush()
 
 
-def write_down(decision: Decision, db: str | None, config: str | None) -> None:
-    """Log the decision. It is on the screen already and stands: what goes wrong here is told, and no more than that."""
+def _log(decision: Decision, db: str | None, config: str | None) -> None:
+    """Log the decision. It is printed already and stands, so that an error here is only a warning."""
     from turnout.config.settings import store_settings
 
     try:
@@ -71,7 +68,10 @@ def write_down(decision: Decision, db: str | None, config: str | None) -> None:
         with open_store(db, durability="batched", config=config) as store:
             store.record(decision)
     except (TurnoutError, OSError) as error:
-        complain(f"the decision is not logged: {sentence(error)} (--no-log does without)")
+        reason = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            reason = f"{error.filename}: {error.strerror}"
+        complain(f"the decision is not logged: {reason} (--no-log does without)")
         return
     counts, spool = store.counts(), store.journal.spool.folder
     if counts.lost:
@@ -80,9 +80,3 @@ def write_down(decision: Decision, db: str | None, config: str | None) -> None:
         complain(f"the decision is set aside in {spool}: {counts.last_error}")
     elif counts.backlog_bytes:
         complain(f"the decision waits in {spool} to be logged by the next command: {counts.last_error}")
-
-
-def sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

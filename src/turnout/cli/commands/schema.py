@@ -18,13 +18,12 @@ from ..option import STDIN
 def schema(
     *,
     out: Annotated[str, Parameter(name=("--out", "-o"), help="Where it goes; `-` is stdout.", metavar="FILE")] = STDIN,
-) -> int:
+) -> None:
     encoded = escape_json(json.dumps(profile_schema(), indent=2, ensure_ascii=False).encode())
     if out == STDIN:
         write_json(encoded)
-        return 0
+        return
     File(out).write_bytes(encoded + b"\n")
     screen = console()
     screen.say(f"{visible(out)} is written. Make this the first line of a profile beside it:")
     screen.say(f"#:schema ./{visible(File(out).name)}")
-    return 0

@@ -13,7 +13,7 @@ from cyclopts import Parameter, validators
 from turnout.core.errors import TurnoutError
 
 from ..application import needing
-from ..option import StoreOptions, hint
+from ..option import NameOption, StoreOptions, hint
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from turnout.models.slot import Slots
     from turnout.web.server import Server
 
-PORT = validators.Number(gte=0, lte=65_535)
+PortOption = Annotated[int | None, Parameter(metavar="N", validator=validators.Number(gte=0, lte=65_535))]
 
 
 def serve(
@@ -30,17 +30,13 @@ def serve(
     host: Annotated[
         str | None, Parameter(help="Where clients connect; by default this machine only.", metavar="ADDRESS")
     ] = None,
-    port: Annotated[
-        int | None, Parameter(help="The port clients connect to; by default 8401.", metavar="N", validator=PORT)
-    ] = None,
-    admin_port: Annotated[
-        int | None, Parameter(help="The port of health and metrics; by default 8402.", metavar="N", validator=PORT)
-    ] = None,
+    port: Annotated[PortOption, Parameter(help="The port clients connect to; by default 8401.")] = None,
+    admin_port: Annotated[PortOption, Parameter(help="The port of health and metrics; by default 8402.")] = None,
     profile: Annotated[
-        str | None, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.", metavar="NAME")
+        NameOption, Parameter(name=("--profile", "-p"), help="The profile that the model `auto` uses.")
     ] = None,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     with needing("the server needs"):
         from turnout.config.server import server_settings
         from turnout.console.console import Console
@@ -54,20 +50,19 @@ def serve(
     options = {"host": host, "port": port, "admin_port": admin_port, "profile": profile}
     given = {name: value for name, value in options.items() if value is not None}
     settings = replace(server_settings(where.config), **given)
-    # What people ask stays readable on their own machine; where others can reach the server, it is hashed.
+    # Questions are logged readable on the user's own machine, but hashed if others can reach the server.
     with open_store(where.db, config=where.config, public=not settings.loopback) as store:
         check_exposure(settings, store)
         runtime = Runtime(store, profile=settings.profile, profiles=settings.profiles, config=where.config)
         server = Server(settings, runtime, pages=Console)
         _run(_try_ports(settings))
-        # What the greeting needs is imported now: while it is printed, the server answers no request.
+        # The greeting's imports are done now: the server answers no request while the greeting is printed.
         import rich.text  # noqa: F401
 
         from ..draw.screen import console
 
         console()
         _run(listen(server, lambda addresses: _welcome(server, addresses, where)))
-    return 0
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -80,7 +75,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _try_ports(settings: ServerSettings) -> None:
-    """Find out whether a port is in use while this can still be said in a sentence."""
+    """Raise if a port cannot be used, before the server starts, so that the error is one sentence."""
     loop = asyncio.get_running_loop()
     places = (("port", settings.host, settings.port), ("admin_port", settings.admin_host, settings.admin_port))
     for name, host, port in places:
@@ -117,25 +112,25 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
         ("models", _models(server.runtime.models.slots)),
         ("log", f"{store.backend.where}, questions: {store.journal.encoder.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
+        ("console", f"{public if server.settings.is_private else admin}/ in a browser"),
+        ("metrics", f"{admin}/metrics"),
     ]
     screen = console()
     lines = [
         Text.assemble(("Turnout", "bold"), " listens on ", (public, "bold cyan")),
-        *(Text.assemble((f"  {title:<9}", "dim"), told) for title, told in rows),
-        Text.assemble(("  console  ", "dim"), f"{public if server.settings.is_private else admin}/ in a browser"),
-        Text.assemble(("  metrics  ", "dim"), f"{admin}/metrics"),
-        *_to_try(server.settings, public, where, keyed=keyed),
+        *(Text.assemble((f"  {title:<9}", "dim"), text) for title, text in rows),
+        *_examples(server.settings, public, where, keyed=keyed),
     ]
     for line in lines:
         screen.say(line)
-    # A reader at the other end of a pipe waits for it, and the server says nothing more.
+    # The server prints nothing more, so that nothing else would flush it into a pipe.
     sys.stdout.flush()
 
 
-def _to_try(settings: ServerSettings, public: str, where: StoreOptions, *, keyed: bool) -> list[Text]:
+def _examples(settings: ServerSettings, public: str, where: StoreOptions, *, keyed: bool) -> list[Text]:
     from rich.text import Text
 
-    # "Everywhere" is no name a client can call; this machine is everywhere, too.
+    # Clients cannot connect to the wildcard address; on this machine, loopback works.
     here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
     follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))

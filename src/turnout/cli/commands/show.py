@@ -1,4 +1,4 @@
-"""`turnout show`: a logged decision as `turnout explain` draws it, and what became of it."""
+"""`turnout show`: a logged decision, drawn as by `turnout explain`, and what happened afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turnout.store import BreachRow, Feedback, Logged, Outcome, Records
 from turnout.text.count import counted
 
 from ..draw.picture import fact_table, picture
-from ..draw.screen import Glyphs, clock, console, dollars, quoted, unread, visible, write_json
+from ..draw.screen import Glyphs, clock, console, dollars, missing_text, quoted, visible, write_json
 from ..option import AllTenantsOption, DecisionArgument, JsonOption, TenantOptions
 
 
@@ -74,12 +74,12 @@ def tell(records: Records, ident: str) -> Story:
 
 
 def aftermath(story: Story, glyphs: Glyphs) -> Table:
-    """When and whose it was, what happened, what people said of it, and which rules were broken."""
+    """The log's facts about a decision, its outcome, the feedback on it, and the rules it broke."""
     return fact_table(
         ("logged", _logged(story.row, glyphs)),
         ("happened", _happened(story.outcome, glyphs)),
-        ("feedback", [_said(word, glyphs) for word in story.feedback]),
-        ("breach", [_broken(breach, glyphs) for breach in story.breaches]),
+        ("feedback", [_feedback(one, glyphs) for one in story.feedback]),
+        ("breach", [_breach(one, glyphs) for one in story.breaches]),
     )
 
 
@@ -88,7 +88,7 @@ def _logged(row: Logged, glyphs: Glyphs) -> Iterator[Text]:
     facts += [f"tenant {visible(row.tenant)}"] if row.tenant else []
     facts += [f"key {visible(row.key_id)}"] if row.key_id else []
     facts += [f"session {visible(row.session)}"] if row.session else []
-    facts += [unread(row, glyphs.dots)] if row.question is None else []
+    facts += [missing_text(row, glyphs.dots)] if row.question is None else []
     yield Text(f" {glyphs.dot} ").join(map(Text, facts))
     if row.parent_id is not None:
         yield Text(f"a part of {row.parent_id}")
@@ -122,11 +122,8 @@ def _happened(outcome: Outcome | None, glyphs: Glyphs) -> Iterator[Text]:
     if known:
         yield _facts(known, glyphs)
     for name, value in outcome.extra.items():
-        yield _facts([(visible(name), visible(value if isinstance(value, str) else _short(value)))], glyphs)
-
-
-def _short(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        yield _facts([(visible(name), visible(text))], glyphs)
 
 
 def _facts(known: list[tuple[str, str]], glyphs: Glyphs) -> Text:
@@ -134,16 +131,15 @@ def _facts(known: list[tuple[str, str]], glyphs: Glyphs) -> Text:
     return Text(f" {glyphs.dot} ", "dim").join(facts)
 
 
-def _said(word: Feedback, glyphs: Glyphs) -> Text:
-    verdict = f"should be {visible(word.should_be)}" if word.should_be is not None else word.verdict
-    text = Text.assemble((verdict, "bold green" if word.verdict == "right" else "bold yellow"))
-    if word.note:
-        text.append(f"  {quoted(word.note, glyphs)}")
-    text.append(f"  by {visible(word.by)}, {clock(word.created_ms)}", "dim")
-    return text
+def _feedback(given: Feedback, glyphs: Glyphs) -> Text:
+    verdict = f"should be {visible(given.should_be)}" if given.should_be is not None else given.verdict
+    text = Text.assemble((verdict, "bold green" if given.verdict == "right" else "bold yellow"))
+    if given.note:
+        text.append(f"  {quoted(given.note, glyphs)}")
+    return text.append(f"  by {visible(given.by)}, {clock(given.created_ms)}", "dim")
 
 
-def _broken(breach: BreachRow, glyphs: Glyphs) -> Text:
+def _breach(breach: BreachRow, glyphs: Glyphs) -> Text:
     return Text.assemble(
         (visible(breach.rule), "bold red"),
         f"  {visible(breach.explanation)}",

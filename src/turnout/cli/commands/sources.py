@@ -1,4 +1,4 @@
-"""`turnout sources`: what questions are answered from, whether it answers now, and how another one is added."""
+"""`turnout sources`: list, try or add the sources that questions are answered from."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import App, Parameter
 
+from turnout.apps.sources.ask import PROFILE
+from turnout.apps.sources.source import Health, Source
+from turnout.config.write import Value
 from turnout.core.errors import TurnoutError, suggest
 
 from ..app import examples_of
 from ..application import needing
 from ..draw.screen import console, visible, write_json
-from ..option import ConfigOption, JsonOption, find_path, hint
+from ..option import ConfigOption, FileOption, JsonOption, NameOption, find_path, hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from turnout.apps.sources.settings import Sources
-    from turnout.apps.sources.source import Health, Source
-    from turnout.config.write import Value
 
 app = App(name="sources", help_epilogue=examples_of("sources"))
 
 NO_FOLDER = "folder: make it first, or name another"
 NO_FILE = "file: download it first, or name another"
 EXTRA = ("sources need", "serve,sources")
-# What `add` needs for each kind. One that is not here needs nothing.
+# The options `add` needs for each kind; kinds that are missing here need none.
 NEEDS: dict[str, tuple[str, ...]] = {
     "kiwix": ("--url", "URL"),
     "forecast": ("--place", "TOWN"),
@@ -41,20 +42,17 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 @app.default
 @app.command(name="list")
-async def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> int:
+async def list_sources(*, json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the sources you have, and those you could add. None of them is asked."""
-    from turnout.apps.sources.source import Health
-
-    found = _open(config)
+    opened = _open(config)
     health = {
-        # A source that cannot be asked for want of a token knows that by itself.
-        name: Health("configured") if name in found.configured else await source.check()
-        for name, source in found.sources.items()
+        # A source without its token reports that itself, without being asked over the network.
+        name: Health("configured") if name in opened.configured else await source.check()
+        for name, source in opened.sources.items()
     }
     missing = {name: Health("not_configured", _how_to_add(name, config)) for name in _routes(config)}
-    await found.close()
-    _show(found.sources, missing | health, json=json)
-    return 0
+    await opened.close()
+    _show(opened.sources, missing | health, json=json)
 
 
 @app.command(name="test")
@@ -71,14 +69,14 @@ async def try_sources(
     """
     from turnout.apps.sources.health import check_all
 
-    found = _open(config)
+    opened = _open(config)
     try:
-        if name is not None and name not in found.sources:
-            raise TurnoutError(_unknown(name, found, config))
-        chosen = found.sources if name is None else {name: found.sources[name]}
+        if name is not None and name not in opened.sources:
+            raise TurnoutError(_unknown(name, opened, config))
+        chosen = opened.sources if name is None else {name: opened.sources[name]}
         health = await check_all((), chosen)
     finally:
-        await found.close()
+        await opened.close()
     if not chosen and not json:
         console().say(f"No source is configured. Those there could be: {_hint(config, 'sources', 'list')}")
         return 0
@@ -86,10 +84,10 @@ async def try_sources(
     return 0 if all(one.status == "ok" for one in health.values()) else 1
 
 
-def _unknown(name: str, found: Sources, config: str | None) -> str:
+def _unknown(name: str, opened: Sources, config: str | None) -> str:
     if name in (routes := _routes(config)):
         return f"{name} is not configured: {_how_to_add(name, config)}"
-    known = tuple(dict.fromkeys((*found.sources, *routes)))
+    known = (*opened.sources, *routes)
     return f"there is no source {name[:80]!r}{suggest(name, known)} (see {_hint(config, 'sources', 'list')})"
 
 
@@ -101,15 +99,15 @@ def add_source(
     kind: Annotated[str | None, Parameter(help="kiwix, news, web, forecast, ha, uptime, changes or files.")] = None,
     url: Annotated[str | None, Parameter(help="Where it is; for news, a feed, or FreshRSS with --user.")] = None,
     folder: Annotated[str | None, Parameter(help="The folder that is searched.", metavar="DIR")] = None,
-    zim: Annotated[str | None, Parameter(help="A ZIM file, for kiwix without a server.", metavar="FILE")] = None,
+    zim: Annotated[FileOption, Parameter(help="A ZIM file, for kiwix without a server.")] = None,
     token_env: Annotated[
         str | None, Parameter(help="The environment variable with its token, never the token itself.", metavar="VAR")
     ] = None,
-    user: Annotated[str | None, Parameter(help="The user of FreshRSS.", metavar="NAME")] = None,
+    user: Annotated[NameOption, Parameter(help="The user of FreshRSS.")] = None,
     place: Annotated[str | None, Parameter(help="The town whose weather is meant.", metavar="TEXT")] = None,
     private: Annotated[bool, Parameter(help="Its host is in your own network.")] = False,
     config: ConfigOption = None,
-) -> int:
+) -> None:
     """Add a source to your turnout.toml; a running server picks it up within a second.
 
     The rest of the file stays as it is. Other settings of a kind are written there by hand.
@@ -119,9 +117,9 @@ def add_source(
         from turnout.apps.sources.make import Unconfigured
 
     is_feed = (kind or name) == "news" and user is None and token_env is None
-    # A folder that is only written to need not be there.
+    # A folder that is only written to need not exist.
     is_folder = bool if (kind or name) == "changes" else os.path.isdir
-    told: dict[str, Value | None] = {
+    settings: dict[str, Value | None] = {
         "kind": kind if kind != name else None,
         "url": url if not is_feed else None,
         "feeds": [url] if is_feed and url is not None else None,
@@ -132,32 +130,28 @@ def add_source(
         "place": place,
         "private": private or None,
     }
-    _demand(
-        name,
-        kind or name,
-        {"--url": url or zim, "--folder": folder, "--token-env": token_env, "--place": place},
-        config,
-    )
-    added = edit.add_source(name, {key: value for key, value in told.items() if value is not None}, config)
+    given = {"--url": url or zim, "--folder": folder, "--token-env": token_env, "--place": place}
+    _check_needs(name, kind or name, given, config)
+    added = edit.add_source(name, {key: value for key, value in settings.items() if value is not None}, config)
     screen = console()
     screen.say(f"{name} is a source from now on ({visible(str(added.file))})")
     if isinstance(added.source, Unconfigured):
         screen.say((f"Its token is missing: set ${token_env}.", "yellow"))
     screen.say(f"Next: {_hint(config, 'sources', 'test', name)}")
-    return 0
 
 
-def _demand(name: str, kind: str, given: Mapping[str, str | None], config: str | None) -> None:
-    """Name what a kind cannot do without, as it is typed here."""
+def _check_needs(name: str, kind: str, given: Mapping[str, str | None], config: str | None) -> None:
+    """Raise with the complete command if an option that a kind needs is missing."""
     if kind == "http-json":
-        said = f"http-json has more to say than fits here: write [sources.{name}] into your turnout.toml"
-        raise TurnoutError(f"{said} (url, text and where they are: docs/reference/sources.md)")
+        raise TurnoutError(
+            f"http-json has more to say than fits here: write [sources.{name}] into your turnout.toml (url, text and "
+            "where they are: docs/reference/sources.md)"
+        )
     needs = NEEDS.get(kind, ())
-    lacking = [option for option in needs if option in given and given[option] is None]
-    if lacking:
+    if missing := [option for option in needs if option in given and given[option] is None]:
         words = ("sources", "add", name, *(("--kind", kind) if kind != name else ()), *needs)
         other = ", or --zim FILE without a server" if kind == "kiwix" else ""
-        raise TurnoutError(f"{kind} needs {' and '.join(lacking)}: {_hint(config, *words)}{other}")
+        raise TurnoutError(f"{kind} needs {' and '.join(missing)}: {_hint(config, *words)}{other}")
 
 
 def _open(config: str | None) -> Sources:
@@ -168,9 +162,8 @@ def _open(config: str | None) -> Sources:
 
 
 def _routes(config: str | None) -> tuple[str, ...]:
-    """The sources the profile knows of."""
+    """The sources of the profile."""
     from turnout import load
-    from turnout.apps.sources.ask import PROFILE
 
     return tuple(load(PROFILE, config=config).profile.routes)
 

@@ -1,7 +1,7 @@
-"""`turnout stats`: what the decision log says of its traffic.
+"""`turnout stats`: statistics of the decision log.
 
-The picture on top is the one that tells whether routing gets cheaper: a row for each stretch of time, who decided what
-share of it, and the share a model had to be asked for. Signs and numbers say what colours say.
+The picture shows whether routing gets cheaper: a row for each stretch of time with the layers' shares of its decisions,
+and the share for which a model was asked. Signs and numbers repeat what colours say.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from cyclopts import Parameter
 from turnout.core.errors import NoLogYet
 from turnout.runtime.log import left_out, nothing_there, reading_log
 from turnout.runtime.traffic import STRETCHES, Backlog, Stretch, backlog_of, changes_of, fitting, shift_of
-from turnout.store import Stats
-from turnout.store.keys import KeyUse
+from turnout.store import Records, Stats
+from turnout.store.store import StoreReader
 
 from ..draw.screen import console, visible, write_json
 from ..draw.traffic import by_key, report
@@ -31,60 +31,50 @@ def stats(
     which: SpanOptions = SpanOptions(),
     json: JsonOption = False,
     where: OperatorOptions = OperatorOptions(),
-) -> int:
-    span, profile, key = which.span(), which.logged_as, where.key
+) -> None:
+    span, profile = which.span(), which.logged_as
     try:
         with reading_log(where) as store:
+            which.check_profile(store)
             records = where.records(store)
             if by == "key":
-                used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=key)
-                return _by_key(
-                    used,
-                    nothing_there(store, records, where, all_tenants=where.all_tenants) if not used else "",
-                    json=json,
-                )
-            stretch = by or fitting(records, span, profile)
-            shift = shift_of(stretch)
-            bucket = STRETCHES[stretch]
-            found = records.stats(span=span, profile=profile, key=key, bucket_ms=bucket, shift_ms=shift)
-            waiting = backlog_of(store)
-            empty = "" if found.decisions else nothing_there(store, records, where, all_tenants=where.all_tenants)
-            without = "" if where.all_tenants else left_out(store, records, key)
+                used = store.keys.use(span=span, profile=profile, tenant=where.tenant or None, key=where.key)
+                is_empty = not used
+                if json:
+                    write_json({"by": "key", "keys": used})
+                elif used:
+                    screen = console()
+                    screen.print(by_key(used), width=screen.room)
+            else:
+                stretch = by or fitting(records, span, profile)
+                bucket, shift = STRETCHES[stretch], shift_of(stretch)
+                found = records.stats(span=span, profile=profile, key=where.key, bucket_ms=bucket, shift_ms=shift)
+                is_empty = not found.decisions
+                if json:
+                    write_json(_form(found, stretch, backlog_of(store)))
+                elif not is_empty:
+                    _draw(found, stretch, store, records, where)
+            if is_empty and not json:
+                print(visible(nothing_there(store, records, where, all_tenants=where.all_tenants)))
     except NoLogYet as nothing:
         if json:
             raise
         print(visible(str(nothing)))
-        return 0
-    if json:
-        write_json(form(found, stretch, waiting))
-    elif empty:
-        print(visible(empty))
-    else:
-        screen = console()
-        picture = report(found, stretch, waiting, screen.glyphs, screen.room, changes_of(found))
-        screen.print(picture, width=screen.room)
-        if without:
-            screen.say((without, "dim"))
-    return 0
 
 
-def _by_key(used: list[KeyUse], empty: str, *, json: bool) -> int:
-    """Who spent what, over all tenants."""
-    if json:
-        write_json({"by": "key", "keys": used})
-    elif empty:
-        print(visible(empty))
-    else:
-        screen = console()
-        screen.print(by_key(used), width=screen.room)
-    return 0
+def _draw(found: Stats, stretch: Stretch, store: StoreReader, records: Records, where: OperatorOptions) -> None:
+    screen = console()
+    picture = report(found, stretch, backlog_of(store), screen.glyphs, screen.room, changes_of(found))
+    screen.print(picture, width=screen.room)
+    if not where.all_tenants and (hidden := left_out(store, records, where.key)):
+        screen.say((hidden, "dim"))
 
 
-def form(found: Stats, stretch: Stretch, waiting: Backlog) -> dict[str, object]:
+def _form(found: Stats, stretch: Stretch, backlog: Backlog) -> dict[str, object]:
     return {
         "by": stretch,
         **msgspec.structs.asdict(found),
         "saved_usd": found.saved_usd,
-        "waiting": waiting,
+        "waiting": backlog,
         "changes": changes_of(found),
     }

@@ -1,4 +1,4 @@
-"""`turnout student`: a trained student on its way into service, and out of it."""
+"""`turnout student`: watch trained students beside the one in use, promote them and roll them back."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from ..app import examples, examples_of, show_paragraphs
 from ..draw.checks import CheckRow, draw_checks
 from ..draw.screen import clock, console, quoted, visible, write_json
 from ..draw.shape import columns
-from ..labelled import AcceptOption, LayerOption, as_typed, needing_learn
+from ..labelled import AcceptOption, LayerOption, name_as_typed, needing_learn
 from ..option import (
     ConfigOption,
     JsonOption,
+    NumberOption,
     ProfileOption,
     SinceOption,
     TenantOptions,
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from turnout.learn.promote import Check, Promotion
     from turnout.learn.shadow import Difference, Shadow
 
-# Questions quoted, and pairs of routes listed by `shadow`; --json has all pairs.
+# Questions and pairs of routes that `shadow` lists; --json has all pairs.
 LISTED = 10
-# How much of a question is quoted.
+# Characters of a question that are quoted.
 QUOTED = 100
 # Changes that `rollback --history` lists; --json has all.
 CHANGES = 20
@@ -80,12 +81,10 @@ def shadow(
     model: Annotated[
         str | None, Parameter(help="The challenger; by default the newest that is not in use.", metavar="DIGEST")
     ] = None,
-    limit: Annotated[
-        int, Parameter(help="At most this many questions, the newest.", metavar="N", show_default=True)
-    ] = 10_000,
+    limit: Annotated[NumberOption, Parameter(help="At most this many questions, the newest.")] = 10_000,
     when: TimeOptions = TimeOptions(),
     where: TenantOptions = TenantOptions(),
-) -> int:
+) -> None:
     """Let a trained student decide logged questions beside the one in use.
 
     How often the two agree, which questions change from which route to which, and how many of each are right according
@@ -108,7 +107,6 @@ def shadow(
         write_json({**msgspec.to_builtins(found), **shares, "needed": needed})
     else:
         _print_shadow(found, differences, needed, which.profile)
-    return 0
 
 
 def _print_shadow(found: Shadow, differences: list[Difference], needed: int, profile: str) -> None:
@@ -132,13 +130,13 @@ def _print_shadow(found: Shadow, differences: list[Difference], needed: int, pro
     for one in differences[:LISTED]:
         text = (f"{quoted(one.text, screen.glyphs, QUOTED)} ", "dim")
         screen.inset(Text.assemble(text, visible(one.was), arrow, visible(one.now)), "    ")
-    for count, said in (
+    for count, reason in (
         (found.elsewhere, "were decided before they reached it"),
         (found.unread, "were logged without their text"),
         (found.refused, "are refused by this profile by now"),
     ):
         if count:
-            screen.say((f"{counted(count, 'question')} {said}", "dim"))
+            screen.say((f"{counted(count, 'question')} {reason}", "dim"))
     if found.decisions < needed:
         screen.say((f"a promotion asks for {needed:,} decisions: {needed - found.decisions:,} more", "yellow"))
     else:
@@ -146,14 +144,12 @@ def _print_shadow(found: Shadow, differences: list[Difference], needed: int, pro
 
 
 def _print_head(found: Promotion | Shadow, relation: str) -> None:
-    """The two students, each as people know it."""
-    champion = found.champion if found.champion != SHIPPED else _shipped_name(found.profile, found.layer)
-    whose = f"{visible(found.profile)} {visible(found.layer)}"
-    console().say((whose, "bold"), f"  {found.challenger}", (f" {relation} {champion}", "dim"))
-
-
-def _shipped_name(profile: str, layer: str) -> str:
-    return "the shipped one" if shipped_model(profile, layer) is not None else "no champion"
+    """Print the names of the two students."""
+    champion = found.champion
+    if champion == SHIPPED:
+        champion = "the shipped one" if shipped_model(found.profile, found.layer) is not None else "no champion"
+    name = f"{visible(found.profile)} {visible(found.layer)}"
+    console().say((name, "bold"), f"  {found.challenger}", (f" {relation} {champion}", "dim"))
 
 
 # --- promote
@@ -208,7 +204,7 @@ def let_serve(
     force: bool = False,
     why: str = "",
 ) -> Promotion:
-    """The one way to let a model serve: held against the champion by every check that applies to it."""
+    """Promote a model if it passes every check against the champion; there is no other way to let one serve."""
     with needing_learn(profile), progressing("checks") as progress:
         from turnout.learn.promote import promote as contest
 
@@ -232,26 +228,27 @@ def promotion_form(found: Promotion) -> dict[str, object]:
 
 
 def print_promotion(found: Promotion, profile: str, *, asked: bool) -> None:
-    """The report; `profile` is what it is called here, `asked` says whether it was to serve, or only looked at."""
+    """Print the report. `profile` is its name as typed; `asked` is whether a promotion was wanted, not only a check."""
     screen = console()
     _print_head(found, "against")
     rows = [CheckRow(one.check, one.value, one.limit, one.passed, _why(one, profile)) for one in found.checks]
     screen.inset(draw_checks(rows, screen.glyphs))
     failed = len(found.failed)
     if found.promoted:
-        said = f"{found.challenger} serves now" + (f", with {counted(failed, 'failed check')}" if found.forced else "")
-        screen.say((f"{said} ({hint('student', 'rollback', '-p', profile)} goes back)", "bold green"))
+        forced = f", with {counted(failed, 'failed check')}" if found.forced else ""
+        back = f"{hint('student', 'rollback', '-p', profile)} goes back"
+        screen.say((f"{found.challenger} serves now{forced} ({back})", "bold green"))
     elif found.passed:
         command = hint("student", "promote", found.challenger, "-p", profile)
         screen.say((f"it may serve: {command}", "bold green"))
     else:
-        told = f"{failed} of {len(found.checks)} checks failed"
-        screen.say((f"not promoted: {told}" if asked else f"it may not serve: {told}", "bold red"))
+        verdict = "not promoted" if asked else "it may not serve"
+        screen.say((f"{verdict}: {failed} of {len(found.checks)} checks failed", "bold red"))
 
 
 def _why(check: Check, profile: str) -> str:
-    """What a check means; where it failed, also where its limit is set."""
-    return check.why if check.passed else f"{as_typed(check.why, profile)} ({check.setting})"
+    """What a check means and, if it failed, the setting of its limit."""
+    return check.why if check.passed else f"{name_as_typed(check.why, profile)} ({check.setting})"
 
 
 # --- rollback
@@ -273,12 +270,12 @@ def rollback(
     One step back each time, down to the one that came with Turnout. --history lists which student was in use when, and
     why.
     """
-    # Its names are read without building the profile, which a broken champion may prevent.
+    # The profile is only read, not built: a broken champion may prevent that.
     chain = read_chain(which.profile)
     warn_of(chain.notices, stacklevel=1)
     tree = chain.document.tree
     name = str(tree.get("name", ""))
-    layer = find_trained(name, [one for one in tree.get("layers", ()) if isinstance(one, dict)], which.layer)[0]
+    layer, _ = find_trained(name, [entry for entry in tree.get("layers", ()) if isinstance(entry, dict)], which.layer)
     change = None if history else registry.rollback(name, layer, who=user_name(), why=why)
     changes = registry.read_history(name, layer)
     serving = champion_digest(name, layer)
@@ -291,11 +288,11 @@ def rollback(
         return f"model {digest}" if digest != SHIPPED else shipped
 
     screen = console()
-    whose = f"{visible(name)} {visible(layer)}:"
+    head = f"{visible(name)} {visible(layer)}:"
     if change is not None:
-        screen.say(f"{whose} {model(change.to)} serves again, instead of {model(change.was)}")
+        screen.say(f"{head} {model(change.to)} serves again, instead of {model(change.was)}")
     elif not changes:
-        screen.say(f"{whose} {model(serving)} serves, and no other ever did")
+        screen.say(f"{head} {model(serving)} serves, and no other ever did")
     else:
         grid = columns("dim", "", "", "wrap")
         for one in changes[-CHANGES:]:
@@ -340,7 +337,7 @@ def drift(
         embedder = open_embedder(where.config, local=True)
         serving = open_serving(which.profile, layer=which.layer, embedder=embedder, config=where.config)
     with reading_log(where) as store:
-        found, begin = measure_drift(
+        found, since_ms = measure_drift(
             serving,
             store,
             tenant=where.tenant,
@@ -348,17 +345,17 @@ def drift(
             against_ms=moment(against, "--against") if against is not None else 0,
         )
     if which.json:
-        write_json({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": begin})
+        write_json({**msgspec.to_builtins(found), "drifted": found.drifted, "since_ms": since_ms})
     else:
-        _print_drift(serving.router.profile.name, found, begin, which.profile)
+        _print_drift(serving.router.profile.name, found, since_ms, which.profile)
     return 1 if found.drifted else 0
 
 
-def _print_drift(name: str, found: Drift, begin: int, profile: str) -> None:
+def _print_drift(name: str, found: Drift, since_ms: int, profile: str) -> None:
     from turnout.learn.drift import LEAST
 
     screen = console()
-    recent = f"  {counted(found.recent, 'decision')} since {clock(begin)}"
+    recent = f"  {counted(found.recent, 'decision')} since {clock(since_ms)}"
     screen.say((visible(name), "bold"), recent, (f", {found.before:,} before", "dim"))
     if not found.enough:
         screen.say(f"too few to tell: {LEAST} on either side are needed (--since, --against, --tenant choose others)")

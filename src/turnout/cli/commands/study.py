@@ -1,30 +1,34 @@
-"""`turnout study`: ask about the page in front of you, and see what was remembered and what was not sent."""
+"""`turnout study`: ask about the page in front of you; see what is remembered and what was not sent."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
+from turnout.apps.event import Event, Failed
+from turnout.apps.study.ask import StudyAnswer, StudyQuestion
+from turnout.apps.study.image import MOST_BYTES, PageImage
+from turnout.apps.study.memory import day_of
+from turnout.apps.study.savings import total
 from turnout.core.errors import Refused, TurnoutError
 from turnout.text.count import counted
+from turnout.text.file import read_bytes
 
 from ..app import examples_of, show_paragraphs
-from ..application import local_caller, needing, open_runtime, opened_runtime, run
-from ..draw.screen import console, dollars, visible, write_json
-from ..option import JsonOption, StoreOptions, TextArgument, find_path, hint
+from ..application import follow, local_caller, needing, open_runtime, opened_runtime, run
+from ..draw.screen import console, dollars, visible, visible_lines, write_json
+from ..option import FileOption, JsonOption, StoreOptions, TextArgument, find_path, hint
 from ..question import read_text
 
 if TYPE_CHECKING:
     from turnout.apps.study.app import StudyApp
-    from turnout.apps.study.ask import StudyAnswer, StudyQuestion
-    from turnout.apps.study.image import PageImage
 
 app = App(name="study", help_epilogue=examples_of("study"))
 memory = App(name="memory", help="See or forget what earlier sessions were about.")
@@ -39,14 +43,14 @@ def ask(
     text: TextArgument = None,
     /,
     *,
-    image: Annotated[str | None, Parameter(help="The page: JPEG, PNG or WebP. Read if needed.", metavar="FILE")] = None,
+    image: Annotated[FileOption, Parameter(help="The page: JPEG, PNG or WebP. Read if needed.")] = None,
     notes: Annotated[str | None, Parameter(help="A folder of Markdown notes.", metavar="DIR")] = None,
     session: SessionOption = "default",
     look: Annotated[bool, Parameter(help="Ask the last question again, with the page.")] = False,
     json: JsonOption = False,
     no_log: Annotated[bool, Parameter(help="Do not log or remember the question.")] = False,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Ask about the page in front of you, or about anything else.
 
     The question decides what is sent: the page, the conversation, what you studied before, your notes; or none of it.
@@ -54,30 +58,28 @@ def ask(
     """
     with needing(NEEDS):
         from turnout.apps.study.app import StudyApp
-        from turnout.apps.study.ask import StudyQuestion
 
-    asked = StudyQuestion("" if look else read_text(text), _page(image), session, look)
+    question = StudyQuestion("" if look else read_text(text), _page(image), session, look)
     folder = File(find_path("--notes", notes, os.path.isdir, "folder")) if notes is not None else None
     app = StudyApp(open_runtime(where, "study", log=not no_log), notes=folder)
-    result = run(app.runtime, _ask(app, asked, json=json))
+    result = run(app.runtime, _ask(app, question, json=json))
     if json:
         write_json(result)
-        return 0
+        return
     screen = console()
     for cited in result.citations:
         place = " › ".join((cited.file, *cited.heading))
         screen.say((f"  [{cited.number}] {visible(place)}, {cited.start}-{cited.end}", "dim"))
-    left = result.saving.left_out.total
-    said = f"{result.route}{screen.glyphs.dot.join(('  ', '  '))}{left:,} tokens were not sent"
-    worth = f" ({dollars(result.saving.usd)})" if result.saving.usd else ""
-    screen.say((f"  {said}{worth}", "dim"))
-    return 0
+    saving = result.saving
+    worth = f" ({dollars(saving.usd)})" if saving.usd else ""
+    line = f"  {result.route}  {screen.glyphs.dot}  {saving.left_out.total:,} tokens were not sent{worth}"
+    screen.say((line, "dim"))
 
 
 @app.command
 def end(
     session: SessionOption = "default", /, *, json: JsonOption = False, where: StoreOptions = StoreOptions()
-) -> int:
+) -> None:
     """End a session: it is summarised and remembered, and the next question begins a new one."""
     with needing(NEEDS):
         from turnout.apps.study.app import StudyApp
@@ -90,52 +92,45 @@ def end(
         write_json(ended)
     else:
         console().say((visible(ended.name), "bold"), f" has ended: {visible(ended.summary or 'nothing was said')}")
-    return 0
 
 
 @app.command
-def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+def savings(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """Show what was left out over all answers, what that saved, and how often it was missed."""
-    from turnout.apps.study.savings import total
-
     with _opened(where) as study:
         assert study.runtime.store is not None  # noqa: S101 - it was opened with one
-        found = total(study.runtime.store.records("").searches("study"))
+        saved = total(study.runtime.store.records("").searches("study"))
     if json:
-        write_json({**msgspec.to_builtins(found), "share": found.share})
-        return 0
+        write_json({**msgspec.to_builtins(saved), "share": saved.share})
+        return
     screen = console()
-    if not found.answers:
+    if not saved.answers:
         screen.say("No question was answered yet: turnout study ask")
-        return 0
+        return
     screen.say(
-        f"{counted(found.answers, 'answer')}: {found.left_out_tokens:,} of "
-        f"{found.sent_tokens + found.left_out_tokens:,} tokens of context were not sent ({found.share:.0%})"
+        f"{counted(saved.answers, 'answer')}: {saved.left_out_tokens:,} of "
+        f"{saved.sent_tokens + saved.left_out_tokens:,} tokens of context were not sent ({saved.share:.0%})"
     )
-    for kind, tokens in found.by_kind.items():
+    for kind, tokens in saved.by_kind.items():
         screen.say(f"  {kind:<8} {tokens:>10,}")
-    screen.say(f"saved {dollars(found.saved_usd)}; the page was asked for again {counted(found.regretted, 'time')}")
-    return 0
+    screen.say(f"saved {dollars(saved.saved_usd)}; the page was asked for again {counted(saved.regretted, 'time')}")
 
 
 @memory.default
 @memory.command(name="list")
-def list_memory(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> int:
+def list_memory(*, json: JsonOption = False, where: StoreOptions = StoreOptions()) -> None:
     """List the sessions that have ended, the newest first, each with its summary."""
-    from turnout.apps.study.memory import day_of
-
     with _opened(where) as study:
-        found = study.sessions.remembered("")
+        sessions = study.sessions.remembered("")
     if json:
-        write_json(found)
-        return 0
+        write_json(sessions)
+        return
     screen = console()
-    if not found:
+    if not sessions:
         screen.say(f"Nothing is remembered: a session is when it ends, by {hint('study', 'end')} or after half an hour")
-    for one in found:
+    for one in sessions:
         screen.say((one.id[-8:], "bold"), f"  {day_of(one.started_ms)}  {visible(one.name)}")
         screen.say(f"  {visible(one.summary or '')}")
-    return 0
 
 
 @memory.command
@@ -144,32 +139,26 @@ def forget(
     /,
     *,
     where: StoreOptions = StoreOptions(),
-) -> int:
+) -> None:
     """Delete a session permanently: its questions, answers and summary."""
     with _opened(where) as study:
         count = study.sessions.forget("", session)
     if not count:
         raise TurnoutError(f"no session {session[:80]!r} is remembered (see turnout study memory list)")
     console().say(f"{counted(count, 'session')} forgotten")
-    return 0
 
 
-async def _ask(app: StudyApp, asked: StudyQuestion, *, json: bool) -> StudyAnswer:
+async def _ask(app: StudyApp, question: StudyQuestion, *, json: bool) -> StudyAnswer:
     """Ask, and print each sentence when it is finished."""
-    from turnout.apps.event import Failed
     from turnout.apps.study.answer import SpokenSentence
-    from turnout.apps.study.ask import StudyAnswer
 
-    result: StudyAnswer | None = None
-    async with aclosing(app.ask(asked, local_caller())) as events:
-        async for event in events:
-            if isinstance(event, SpokenSentence) and not json:
-                print("\n".join(map(visible, event.text.split("\n"))), end="", flush=True)
-            elif isinstance(event, Failed):
-                raise TurnoutError(event.reason)
-            elif isinstance(event, StudyAnswer):
-                result = event
-    assert result is not None  # noqa: S101 - it is the last event
+    def show(event: Event) -> None:
+        if isinstance(event, SpokenSentence) and not json:
+            print(visible_lines(event.text), end="", flush=True)
+        elif isinstance(event, Failed):
+            raise TurnoutError(event.reason)
+
+    result = await follow(app.ask(question, local_caller()), StudyAnswer, show)
     if not json:
         print()
     return result
@@ -183,21 +172,19 @@ def _opened(where: StoreOptions) -> Iterator[StudyApp]:
         yield StudyApp(runtime)
 
 
-def _page(said: str | None) -> PageImage | None:
-    """What reads the image, if it comes to that; a file that is not there is a slip, and told at once."""
-    if said is None:
+def _page(image: str | None) -> PageImage | None:
+    """A function that reads the image if it is needed; a file that does not exist is reported at once."""
+    if image is None:
         return None
-    path = File(find_path("--image", said, os.path.isfile, "file"))
-    from turnout.apps.study.image import MOST_BYTES
-    from turnout.text.file import read_bytes
+    path = File(find_path("--image", image, os.path.isfile, "file"))
 
     def read() -> bytes:
         try:
             return read_bytes(path, MOST_BYTES)
         except OSError as error:
-            why = f"it is larger than the {MOST_BYTES:,} bytes models take: use a smaller one"
-            why = why if error.errno == errno.EFBIG else f"{error.strerror}"
-            raise Refused(422, "invalid_request_error", f"--image {said[:200]!r}: {why}") from None
+            too_large = f"it is larger than the {MOST_BYTES:,} bytes models take: use a smaller one"
+            why = too_large if error.errno == errno.EFBIG else error.strerror
+            raise Refused(422, "invalid_request_error", f"--image {image[:200]!r}: {why}") from None
 
     return read
 

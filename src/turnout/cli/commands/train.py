@@ -1,4 +1,4 @@
-"""`turnout train`: labelled questions in, a student on the shelf, and a report of how good it is and what is next."""
+"""`turnout train`: train a student on labelled questions, and report how good it is and what to do next."""
 
 from __future__ import annotations
 
@@ -29,13 +29,17 @@ from ..labelled import (
     EmbedderOption,
     HoldOutOption,
     LayerOption,
-    check_there,
+    check_readable,
     needing_learn,
     read_hold_out,
 )
 from ..option import (
     STDIN,
+    FileOption,
+    FolderOption,
     JsonOption,
+    NameOption,
+    NumberOption,
     ProfileOption,
     StoreOptions,
     TimeOptions,
@@ -48,21 +52,22 @@ if TYPE_CHECKING:
     from turnout.learn.poison.screen import QuarantinedRow
     from turnout.learn.train import Training, TrainingReport
 
-# Rows that were set aside, listed on the screen; --quarantine writes all of them.
+# Reasons that are listed for rows set aside; --quarantine writes all rows.
 LISTED = 5
+
+
+AimShare = Annotated[str | None, Parameter(metavar="SHARE")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class AimOptions:
-    """What the thresholds of a gain layer are to serve, as it stands on the command line."""
+    """The options for the aim of a gain layer's thresholds, as typed."""
 
-    keep_quality: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the cheapest that keeps this much (95%).")
-    ] = None
-    budget: Annotated[
-        str | None, Parameter(metavar="SHARE", help="With --outcomes: the best for this share of the extra cost.")
-    ] = None
+    keep_quality: Annotated[AimShare, Parameter(help="With --outcomes: the cheapest that keeps this much (95%).")] = (
+        None
+    )
+    budget: Annotated[AimShare, Parameter(help="With --outcomes: the best for this share of the extra cost.")] = None
     max_cost: Annotated[
         str | None, Parameter(metavar="AMOUNT", help="With --outcomes: the best for this mean cost an answer.")
     ] = None
@@ -78,7 +83,7 @@ def train(
     layer: LayerOption = None,
     from_log: Annotated[bool, Parameter(help="Train on the decision log as well.")] = False,
     when: TimeOptions = TimeOptions(),
-    tenant: Annotated[str | None, Parameter(metavar="NAME", help="Only this tenant's log; by default all.")] = None,
+    tenant: Annotated[NameOption, Parameter(help="Only this tenant's log; by default all.")] = None,
     seeds: Annotated[
         bool,
         Parameter(
@@ -86,13 +91,11 @@ def train(
         ),
     ] = True,
     outcomes: Annotated[
-        str | None, Parameter(metavar="FILE", help="Which model answered correctly: trains a gain layer instead.")
+        FileOption, Parameter(help="Which model answered correctly: trains a gain layer instead.")
     ] = None,
     aim: AimOptions = AimOptions(),
     embedder: EmbedderOption = "auto",
-    seed: Annotated[
-        int, Parameter(metavar="N", help="Divides the rows; keep it from one training to the next.", show_default=True)
-    ] = 0,
+    seed: Annotated[NumberOption, Parameter(help="Divides the rows; keep it from one training to the next.")] = 0,
     held_out: HoldOutOption = "20%",
     by_session: Annotated[
         bool, Parameter(help="Keep the rows of a session together: all for training, or all held out.")
@@ -104,11 +107,9 @@ def train(
         ),
     ] = True,
     accept: AcceptOption = (),
-    quarantine: Annotated[
-        str | None, Parameter(metavar="FILE", help="Write the rows that were set aside, and why.")
-    ] = None,
+    quarantine: Annotated[FileOption, Parameter(help="Write the rows that were set aside, and why.")] = None,
     out: Annotated[
-        str | None, Parameter(name=("--out", "-o"), metavar="FOLDER", help="Write it there instead of onto the shelf.")
+        FolderOption, Parameter(name=("--out", "-o"), help="Write it there instead of onto the shelf.")
     ] = None,
     promote: Annotated[
         bool,
@@ -128,7 +129,7 @@ def train(
         raise QueryError("examples are read more than once: write what you pipe in into a file, and name that")
     if outcomes is not None and (files or from_log):
         raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
-    check_there(files if outcomes is None else (outcomes,))
+    check_readable(files if outcomes is None else (outcomes,))
     loaded = load_profile(profile, config=config)
     vectors = choose_embedder(embedder, config)
     if outcomes is not None:
@@ -143,10 +144,9 @@ def train(
         from turnout.learn.dataset import gather, read_for, read_logs
         from turnout.learn.train import find_student
         from turnout.learn.train import train as fit
-    own = find_student(loaded, layer)  # before anything is read
-    if if_due and not _is_due(loaded, own, where, json=json):
+    student = find_student(loaded, layer)  # before anything is read
+    if if_due and not _is_due(loaded, student, where, json=json):
         return 0
-    settings = learn_settings(config)
     examples = read_for(loaded, files, seeds=seeds, text=text, label=label)
     if from_log:
         with reading_log(where) as store:
@@ -168,35 +168,32 @@ def train(
             beside=read_chain(profile).beside,
             say=say,
         )
-    aside = training.noted.screened.quarantined
+    quarantined = training.noted.screened.quarantined
     if quarantine is not None:
-        _write_quarantine(quarantine, aside)
+        _write_quarantine(quarantine, quarantined)
     if json:
         write_json(_form(training))
     else:
-        print_report(training.report, aside, quarantine)
+        print_report(training.report, quarantined, quarantine)
         console().say(f"{training.report.digest} in {visible(training.report.folder)}")
         if not promote:
             _print_next(training.report, profile, on_shelf=out is None)
-    by_itself = settings.auto_promote and out is None
-    if not promote and not by_itself:
+    auto_promote = learn_settings(config).auto_promote and out is None
+    if not promote and not auto_promote:
         return 0
     why = "turnout train --promote" if promote else "auto_promote"
-    held = let_serve(profile, training.manifest.digest, training.report.layer, config, accept=accept, why=why)
+    promotion = let_serve(profile, training.manifest.digest, training.report.layer, config, accept=accept, why=why)
     if json:
-        write_json(promotion_form(held))
+        write_json(promotion_form(promotion))
     else:
         console().print()
-        print_promotion(held, profile, asked=True)
-    # It was not asked to serve: that it does not is no failure of the training.
-    return 0 if held.promoted or not promote else 1
-
-
-# --- whether, and what from
+        print_promotion(promotion, profile, asked=True)
+    # With auto_promote alone, the training has succeeded whether or not the student serves.
+    return 0 if promotion.promoted or not promote else 1
 
 
 def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) -> bool:
-    """Whether training is due, which is said either way."""
+    """Whether training is due; prints the answer."""
     from turnout.learn.drift import is_due
 
     with reading_log(where) as store:
@@ -208,12 +205,9 @@ def _is_due(profile: Profile, layer: str, where: StoreOptions, *, json: bool) ->
     return found.due
 
 
-# --- what comes of it
-
-
-def _write_quarantine(out: str, aside: Sequence[QuarantinedRow]) -> None:
+def _write_quarantine(out: str, quarantined: Sequence[QuarantinedRow]) -> None:
     with writing(out) as file:
-        for one in aside:
+        for one in quarantined:
             row = one.row
             form = {"text": row.text, "label": row.label, "label_by": row.by, "human_by": row.who or None}
             form |= {"session": row.session, "tenant": row.tenant or None, "code": one.code}
@@ -228,27 +222,27 @@ def _form(training: Training) -> dict[str, object]:
     return form
 
 
-def print_head(screen: Screen, profile: str, layer: str, embedder: str | None, said: str) -> None:
-    """What was trained, with what, and one line more."""
-    heads = f"n-grams and {embedder}" if embedder else "n-grams"
-    screen.say((visible(profile), "bold"), f" {screen.glyphs.dot} {visible(layer)}  {heads}")
-    screen.say(said)
+def print_head(screen: Screen, profile: str, layer: str, embedder: str | None, second_line: str) -> None:
+    """Print what was trained and on which features, and a second line."""
+    features = f"n-grams and {embedder}" if embedder else "n-grams"
+    screen.say((visible(profile), "bold"), f" {screen.glyphs.dot} {visible(layer)}  {features}")
+    screen.say(second_line)
 
 
 def print_figures(screen: Screen, rows: Iterable[tuple[str, str, str]]) -> None:
-    """What each figure is called, what it is and what it means."""
+    """Print the name, value and meaning of each figure."""
     grid = columns("dim", "right", "dim wrap")
     for row in rows:
         grid.add_row(*map(visible, row))
     screen.print(grid)
 
 
-def print_report(report: TrainingReport, aside: Sequence[QuarantinedRow], quarantine: str | None = None) -> None:
-    """What was learnt, and how good it is."""
+def print_report(report: TrainingReport, quarantined: Sequence[QuarantinedRow], file: str | None = None) -> None:
+    """Print what was learnt and how good it is. `file` is where the quarantined rows were written."""
     screen = console()
     who = ", ".join(f"{count:,} by {name}" for name, count in report.by.items())
-    said = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out to judge by ({who})"
-    print_head(screen, report.profile, report.layer, report.embedder, said)
+    rows = f"{counted(report.learnt, 'row')} learnt, {report.held:,} held out to judge by ({who})"
+    print_head(screen, report.profile, report.layer, report.embedder, rows)
     for remark in report.remarks:
         screen.say((f"  {visible(remark)}", "dim"))
     screen.print()
@@ -260,8 +254,8 @@ def print_report(report: TrainingReport, aside: Sequence[QuarantinedRow], quaran
     screen.print(table)
     screen.print()
     print_figures(screen, _figures(report))
-    if aside:
-        _print_aside(screen, aside, quarantine)
+    if quarantined:
+        _print_quarantined(screen, quarantined, file)
     screen.print()
 
 
@@ -284,15 +278,15 @@ def _figures(report: TrainingReport) -> Iterator[tuple[str, str, str]]:
             yield name, f"{value:.1%}", meaning
 
 
-def _print_aside(screen: Screen, aside: Sequence[QuarantinedRow], quarantine: str | None) -> None:
+def _print_quarantined(screen: Screen, quarantined: Sequence[QuarantinedRow], file: str | None) -> None:
     screen.print()
-    screen.say((f"{counted(len(aside), 'row')} set aside, not learnt from:", "yellow"))
-    for reason, count in Counter(one.reason for one in aside).most_common(LISTED):
+    screen.say((f"{counted(len(quarantined), 'row')} set aside, not learnt from:", "yellow"))
+    reasons = Counter(one.reason for one in quarantined)
+    for reason, count in reasons.most_common(LISTED):
         screen.say(f"  {count:,}: {visible(reason)}")
-    more = len({one.reason for one in aside}) - LISTED
-    if more > 0:
-        screen.say((f"  and {counted(more, 'reason')} more", "dim"))
-    where = f"They are in {visible(quarantine)}" if quarantine else "--quarantine FILE writes them"
+    if len(reasons) > LISTED:
+        screen.say((f"  and {counted(len(reasons) - LISTED, 'reason')} more", "dim"))
+    where = f"They are in {visible(file)}" if file else "--quarantine FILE writes them"
     screen.say((f"{where}; --accept WORD lets in a word you know.", "dim"))
 
 
@@ -300,10 +294,9 @@ def _print_next(report: TrainingReport, profile: str, *, on_shelf: bool) -> None
     screen = console()
     promote = hint("student", "promote", "-p", profile)
     if not on_shelf:
-        said = f"Nothing serves it: without --out it is a candidate for {promote}."
+        screen.say(f"Nothing serves it: without --out it is a candidate for {promote}.")
     elif report.champion is None:
-        said = f"No student serves yet: {promote} checks this one and lets it serve."
+        screen.say(f"No student serves yet: {promote} checks this one and lets it serve.")
     else:
-        said = f"{report.champion} still serves: {promote} compares the two and lets the better one serve."
-    screen.say(said)
+        screen.say(f"{report.champion} still serves: {promote} compares the two and lets the better one serve.")
     screen.say((f"{hint('evaluate', 'FILE', '-p', profile)} judges by other questions.", "dim"))

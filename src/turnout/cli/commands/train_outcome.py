@@ -1,4 +1,4 @@
-"""`turnout train --outcomes`: which model answered right in, a layer that picks the cheapest good enough out."""
+"""`turnout train --outcomes`: learn from models' right and wrong answers which model is good enough."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ def train_from_outcomes(
     json: bool,
     config: str | None,
 ) -> int:
-    """Train, and let it serve if that was asked for and every check of `turnout student promote` says it may; `name`
-    is the profile as it stands on the command line."""
+    """Train a gain layer and, with --promote, let it serve if it passes every check. `name` is the profile as typed."""
     with needing_learn(name):
         from turnout.learn.frontier import aim_for
         from turnout.learn.gain import train_gains
-    said = {name: text for name, text in asdict(options).items() if text is not None}
-    aim = aim_for(**{name: read_number(text, f"--{name.replace('_', '-')}") for name, text in said.items()})
+    given = {option: text for option, text in asdict(options).items() if text is not None}
+    aim = aim_for(**{option: read_number(text, f"--{option.replace('_', '-')}") for option, text in given.items()})
     with phases() as say:
         found = train_gains(
             profile,
@@ -56,20 +55,20 @@ def train_from_outcomes(
             out=File(out) if out is not None else None,
             say=say,
         )
-    held: Promotion | None = None
+    promotion: Promotion | None = None
     if promote:
         manifest = found.manifest
-        held = let_serve(name, manifest.digest, manifest.layer, config, why="turnout train --promote")
-    serves = held is not None and held.promoted
+        promotion = let_serve(name, manifest.digest, manifest.layer, config, why="turnout train --promote")
+    serves = promotion is not None and promotion.promoted
     if json:
         form = msgspec.to_builtins(found.manifest) | {"folder": str(found.folder), "remarks": found.fitted.remarks}
-        report = {"promotion": promotion_form(held)} if held is not None else {}
+        report = {"promotion": promotion_form(promotion)} if promotion is not None else {}
         write_json(form | {"serves": serves} | report)
     else:
         _print(found)
-        if held is not None:
+        if promotion is not None:
             console().print()
-            print_promotion(held, name, asked=True)
+            print_promotion(promotion, name, asked=True)
         else:
             _print_next(found, name, on_shelf=out is None)
     return 0 if serves or not promote else 1
@@ -79,8 +78,8 @@ def _print(found: GainTraining) -> None:
     screen, manifest = console(), found.manifest
     embedder = manifest.embedder.name if manifest.embedder is not None else None
     print_head(screen, manifest.profile, manifest.layer, embedder, f"Aim: {manifest.aim}")
-    for said in found.fitted.remarks:
-        screen.say((f"  {visible(said)}", "dim"))
+    for remark in found.fitted.remarks:
+        screen.say((f"  {visible(remark)}", "dim"))
     screen.print()
     print_figures(screen, figures(manifest.tiers, found.manifest.metrics))
     screen.print()
@@ -90,30 +89,27 @@ def _print(found: GainTraining) -> None:
 def _print_next(found: GainTraining, name: str, *, on_shelf: bool) -> None:
     if on_shelf:
         promote = hint("student", "promote", "-p", name, "--layer", found.manifest.layer)
-        said = f"It does not serve yet: {promote} checks it and lets it serve."
+        console().say(f"It does not serve yet: {promote} checks it and lets it serve.")
     else:
-        said = "Nothing serves it: without --out it is a candidate, and --promote lets it serve."
-    console().say(said)
+        console().say("Nothing serves it: without --out it is a candidate, and --promote lets it serve.")
 
 
 def figures(tiers: Sequence[str], metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What a figure is called, what it is and what it means; what could not be measured is left out."""
+    """The name, value and meaning of each figure; what could not be measured is left out."""
 
-    def said(name: str) -> str:
+    def share(name: str) -> str:
         value = metrics.get(name)
         return "unknown" if value is None else f"{value:.1%}"
 
     yield "questions", f"{metrics['rows']:,}", "with an outcome for every tier, judged by heads that had not seen them"
-    ends = (
-        f"the cheapest tier alone {said('quality_cheapest')}, the most expensive alone {said('quality_most_expensive')}"
-    )
-    yield "quality", said("quality"), ends
-    yield "kept", said("kept"), f"of that gap; 95 % interval {said('kept_low')} to {said('kept_high')}"
-    yield "for", said("cost_share"), "of what the most expensive tier costs more than the cheapest"
-    yield "calibration error", said("ece"), "how far its confidence is from the truth"
+    cheapest, most_expensive = share("quality_cheapest"), share("quality_most_expensive")
+    yield "quality", share("quality"), f"the cheapest tier alone {cheapest}, the most expensive alone {most_expensive}"
+    yield "kept", share("kept"), f"of that gap; 95 % interval {share('kept_low')} to {share('kept_high')}"
+    yield "for", share("cost_share"), "of what the most expensive tier costs more than the cheapest"
+    yield "calibration error", share("ece"), "how far its confidence is from the truth"
     if metrics.get("passed") is not None:
-        yield "passed on", said("passed"), "of questions like these, and whatever is unlike them"
+        yield "passed on", share("passed"), "of questions like these, and whatever is unlike them"
     if metrics.get("apgr") is not None:
         yield "APGR", f"{metrics['apgr']:.3f}", "0.5 is chance, 1 is perfect"
-    for tier, share in zip(tiers, metrics.get("shares") or (), strict=False):
-        yield tier, f"{share:.1%}", "of the questions"
+    for tier, part in zip(tiers, metrics.get("shares") or (), strict=False):
+        yield tier, f"{part:.1%}", "of the questions"

@@ -1,4 +1,4 @@
-"""A question to sources on the terminal: its plan, each source while it is asked, the answer and who gave it."""
+"""A question to sources on the terminal: the plan, each source while it is asked, and the answer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from turnout.apps.event import Event, FellBack, PartStarted, SourceAnswered, Sou
 from turnout.apps.sources.plan import Plan, PlannedPart, PlannedSource
 from turnout.apps.sources.result import PartResult, SearchResult, SourceAttempt
 
-from .screen import Glyphs, console, quoted, visible
+from .screen import Glyphs, console, quoted, visible, visible_lines
 from .shape import branched
 
-# How often a waiting line counts its seconds.
-TICKS_A_SECOND = 8
 _STYLES = {"answered": "green", "empty": "yellow", "slow": "red"}
 
 
 def plan_tree(plan: Plan, glyphs: Glyphs) -> RenderableType:
-    """The question, and below it each part with whom it goes to."""
+    """The question, and below it each part with its sources."""
     lines: list[RenderableType] = [Text(quoted(plan.question, glyphs))]
     if plan.standalone:
         lines.append(Text.assemble(("understood as ", "dim"), quoted(plan.standalone, glyphs)))
@@ -49,75 +47,67 @@ def _source(source: PlannedSource, glyphs: Glyphs) -> Text:
 
 
 class Progress:
-    """Who is asked, and how far that is: a line each, drawn anew whenever it is looked at."""
+    """A line for each source that is asked, with the time it takes or how it ended."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
         self.asked: dict[tuple[int, str], float] = {}
-        self.ended: dict[tuple[int, str], Text] = {}
-        self.several = False
+        self.ended: dict[tuple[int, str], SourceAttempt] = {}
 
     def note(self, event: Event) -> None:
-        if isinstance(event, PartStarted):
-            self.several = self.several or event.part > 0
-            self.asked |= dict.fromkeys(((event.part, name) for name in event.sources), time.monotonic())
-        elif isinstance(event, FellBack):
-            self.asked.setdefault((event.part, event.to), time.monotonic())
-        elif isinstance(event, SourceAnswered | SourceFailed | SourceSlow):
-            how = (
-                event.why
-                if isinstance(event, SourceFailed)
-                else "slow"
-                if isinstance(event, SourceSlow)
-                else "answered"
-            )
-            cached = isinstance(event, SourceAnswered) and event.cached
-            self.ended[event.part, event.source] = ended_line(
-                SourceAttempt(event.source, how, event.ms, cached), self.glyphs
-            )
+        match event:
+            case PartStarted():
+                self.asked |= dict.fromkeys(((event.part, name) for name in event.sources), time.monotonic())
+            case FellBack():
+                self.asked.setdefault((event.part, event.to), time.monotonic())
+            case SourceAnswered():
+                self._end(event, "answered", cached=event.cached)
+            case SourceFailed():
+                self._end(event, event.why)
+            case SourceSlow():
+                self._end(event, "slow")
+
+    def _end(self, event: SourceAnswered | SourceFailed | SourceSlow, how: str, *, cached: bool = False) -> None:
+        self.ended[event.part, event.source] = SourceAttempt(event.source, how, event.ms, cached)
 
     def __rich__(self) -> Group:
         return Group(*(self._line(*key) for key in sorted(self.asked, key=lambda key: key[0])))
 
     def _line(self, part: int, name: str) -> Text:
+        several = any(number > 0 for number, _ in self.asked)
+        head = Text(f"{part + 1}  " if several else "", "dim")
+        if (part, name) in self.ended:
+            return head + ended_line(self.ended[part, name], self.glyphs)
         waited = time.monotonic() - self.asked[part, name]
-        waiting = Text(f"{self.glyphs.passed} {visible(name)}  {waited:.1f} s", "dim")
-        head = Text(f"{part + 1}  ", "dim") if self.several else Text()
-        return head + self.ended.get((part, name), waiting)
+        return head + Text(f"{self.glyphs.passed} {visible(name)}  {waited:.1f} s", "dim")
 
 
 def ended_line(tried: SourceAttempt, glyphs: Glyphs) -> Text:
     """How asking one source ended."""
-    good = tried.ended == "answered"
+    answered = tried.ended == "answered"
     style = _STYLES.get(tried.ended, "red")
-    line = Text.assemble((f"{glyphs.yes if good else glyphs.fault} {visible(tried.source)}", style))
-    told = "cached" if tried.cached else f"{tried.ms / 1000:.1f} s"
-    line.append(f"  {told}" if good else f"  {tried.ended.replace('_', ' ')}  {told}", "dim")
+    line = Text.assemble((f"{glyphs.yes if answered else glyphs.fault} {visible(tried.source)}", style))
+    took = "cached" if tried.cached else f"{tried.ms / 1000:.1f} s"
+    line.append(f"  {took}" if answered else f"  {tried.ended.replace('_', ' ')}  {took}", "dim")
     return line
 
 
 @contextlib.contextmanager
 def live_sources() -> Iterator[Callable[[Event], None]]:
-    """Shows sources on stderr while they are asked, if that is a terminal."""
+    """A function that shows sources on stderr while they are asked, if that is a terminal."""
     screen = console(stderr=True)
     progress = Progress(screen.glyphs)
-    if not screen.is_terminal:
-        yield progress.note
-        return
-    from rich.live import Live
-
-    with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND, transient=True):
+    with screen.redrawn(progress, transient=True):
         yield progress.note
 
 
 def answer(result: SearchResult, glyphs: Glyphs) -> RenderableType:
-    """The answer, and below it who was asked and how that ended."""
-    body = Text("\n".join(map(visible, result.result.split("\n"))))
+    """The answer, and below it how each source ended."""
     asked = [_tried(number, part, glyphs, several=len(result.parts) > 1) for number, part in enumerate(result.parts, 1)]
     reasons = dict.fromkeys(
         visible(one.said) for part in result.parts for one in part.tried if one.ended != "answered" and one.said
     )
-    return Group(body, Text(), *asked, *(Text(said, "dim") for said in reasons))
+    return Group(Text(visible_lines(result.result)), Text(), *asked, *(Text(reason, "dim") for reason in reasons))
 
 
 def _tried(number: int, part: PartResult, glyphs: Glyphs, *, several: bool) -> Text:

@@ -12,69 +12,59 @@ from rich.text import Text
 from turnout.apps.claims.card import Card, CardSource
 from turnout.apps.claims.event import AgentCompleted, AgentStarted, ChatEvent, PipelineFailed, PipelineStarted
 
-from .ask import TICKS_A_SECOND
 from .screen import Glyphs, console, quoted, visible
 
 
 class AgentProgress:
-    """Which agent works, and what those before it came to: a line each."""
+    """A line for each agent: waiting, working, done or failed."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         self.glyphs = glyphs
-        self.agents: tuple[str, ...] = ()
-        self.began: dict[str, float] = {}
-        self.ended: dict[str, AgentCompleted] = {}
-        self.failed = ""
+        self.latest: dict[str, tuple[ChatEvent, float]] = {}
+        """The latest event of each agent, and its time."""
 
     def note(self, event: ChatEvent) -> None:
-        match event:
-            case PipelineStarted():
-                self.agents = event.agents
-            case AgentStarted():
-                self.began[event.agent] = time.monotonic()
-            case AgentCompleted():
-                self.ended[event.agent] = event
-            case PipelineFailed():
-                self.failed = event.agent
+        if isinstance(event, PipelineStarted):
+            self.latest = dict.fromkeys(event.agents, (event, time.monotonic()))
+        elif isinstance(event, AgentStarted | AgentCompleted) or (
+            isinstance(event, PipelineFailed) and event.agent in self.latest
+        ):
+            self.latest[event.agent] = event, time.monotonic()
 
     def __rich__(self) -> Group:
-        return Group(*map(self.line, self.agents))
+        return Group(*map(self.line, self.latest))
 
     def line(self, agent: str) -> Text:
-        name, done = agent.replace("_", " "), self.ended.get(agent)
-        if agent == self.failed:
-            return Text(f"{self.glyphs.fault} {name}", "red")
-        if done is not None:
-            line = Text.assemble((f"{self.glyphs.yes} {name}", "green"))
-            line.append(f"  {done.elapsed_ms / 1000:.1f} s  {visible(done.said)}", "dim")
-            return line
-        if agent in self.began:
-            return Text(f"{self.glyphs.held} {name}  {time.monotonic() - self.began[agent]:.0f} s")
-        return Text(f"{self.glyphs.passed} {name}", "dim")
+        name, (event, since) = agent.replace("_", " "), self.latest[agent]
+        match event:
+            case PipelineFailed():
+                return Text(f"{self.glyphs.fault} {name}", "red")
+            case AgentCompleted():
+                took = f"  {event.elapsed_ms / 1000:.1f} s  {visible(event.said)}"
+                return Text.assemble((f"{self.glyphs.yes} {name}", "green"), (took, "dim"))
+            case AgentStarted():
+                return Text(f"{self.glyphs.held} {name}  {time.monotonic() - since:.0f} s")
+            case _:
+                return Text(f"{self.glyphs.passed} {name}", "dim")
 
 
 @contextlib.contextmanager
 def live_agents() -> Iterator[Callable[[ChatEvent], None]]:
-    """Shows the agents on stderr while they work: live on a terminal, else a line when each is done."""
+    """A function that shows the agents on stderr while they work: live on a terminal, else a line as each ends."""
     screen = console(stderr=True)
     progress = AgentProgress(screen.glyphs)
-    if screen.is_terminal:
-        from rich.live import Live
 
-        with Live(progress, console=screen, refresh_per_second=TICKS_A_SECOND):
-            yield progress.note
-        return
-
-    def note(event: ChatEvent) -> None:
+    def show(event: ChatEvent) -> None:
         progress.note(event)
-        if isinstance(event, AgentCompleted):
+        if isinstance(event, AgentCompleted) and not screen.is_terminal:
             screen.print(progress.line(event.agent))
 
-    yield note
+    with screen.redrawn(progress):
+        yield show
 
 
 def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
-    """The card as one reads it."""
+    """The card for people to read."""
     verdict = Text.assemble((card.verdict.value, "bold"), (f"  {card.confidence_level.value} confidence", "dim"))
     lines: list[RenderableType] = [Text(quoted(card.claim_text, glyphs)), verdict]
     if card.demo:
@@ -91,9 +81,8 @@ def card_picture(card: Card, glyphs: Glyphs) -> RenderableType:
 
 
 def _source(source: CardSource, glyphs: Glyphs) -> Text:
-    holds = source.quote_status == "verified"
-    line = Text.assemble((f"{glyphs.yes if holds else glyphs.passed} ", "green" if holds else "dim"))
+    verified = source.quote_status == "verified"
+    line = Text.assemble((f"{glyphs.yes if verified else glyphs.passed} ", "green" if verified else "dim"))
     line.append(visible(source.citation))
-    said = "quotation verified" if holds else f"address {source.url_status}, quotation {source.quote_status}"
-    line.append(f"  {said}", "dim")
-    return line
+    status = "quotation verified" if verified else f"address {source.url_status}, quotation {source.quote_status}"
+    return line.append(f"  {status}", "dim")

@@ -1,4 +1,4 @@
-"""A list of checks as people read it: what was looked at, what was found, what it must be, and why it matters."""
+"""A list of checks: the name, value and limit of each, and what it means."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class CheckRow(NamedTuple):
     value: str
     limit: str
     good: bool | None
-    """None: nothing could be said."""
+    """None if it is unknown."""
     why: str = ""
 
 
 def draw_checks(rows: Sequence[CheckRow], glyphs: Glyphs) -> RenderableType:
-    """Two lines a check: the numbers, and below them what they mean."""
+    """Two lines for each check: the numbers, and their meaning."""
     first = max((len(row.name) for row in rows), default=0)
     second = max((len(row.value) for row in rows), default=0)
     lines: list[RenderableType] = []

@@ -1,9 +1,8 @@
-"""A question to the library of claims on the terminal: what happens, and what it gets."""
+"""A question to the library of claims on the terminal: the events, and the answer."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -24,9 +23,9 @@ from turnout.apps.claims.event import (
 from turnout.apps.claims.pipeline import AuditFailed
 from turnout.apps.event import Event
 
-from .screen import Glyphs, console, visible
+from .screen import Glyphs, console, visible, visible_lines
 
-# What the chat page says in each state.
+# The words the chat page uses for each state.
 STATES: dict[type[Event], str] = {
     ContextAnalysisStarted: "Analyzing context",
     RoutingStarted: "Searching existing claims",
@@ -35,21 +34,19 @@ STATES: dict[type[Event], str] = {
 }
 
 
-@contextlib.contextmanager
-def live_events() -> Iterator[Callable[[Event], None]]:
-    """Shows what happens on stderr, a line each, if that is a terminal."""
+def event_printer() -> Callable[[Event], None]:
+    """A function that prints events on stderr, a line each, if that is a terminal."""
     screen = console(stderr=True)
-    glyphs = screen.glyphs
 
-    def note(event: Event) -> None:
-        if screen.is_terminal and (line := event_line(event, glyphs)):
+    def show(event: Event) -> None:
+        if screen.is_terminal and (line := event_line(event, screen.glyphs)):
             screen.say((visible(line), "dim"))
 
-    yield note
+    return show
 
 
 def event_line(event: Event, glyphs: Glyphs) -> str:
-    """What is said of an event; empty: nothing."""
+    """The line for an event; empty if it is not shown."""
     match event:
         case AgentStarted():
             return f"{glyphs.passed} {event.agent}"
@@ -75,15 +72,14 @@ def card_line(card: Card, glyphs: Glyphs, similarity: float | None = None) -> Te
     return line.append(" (demonstration)", "dim") if card.demo else line
 
 
-def answer(told: ClaimAnswer, audited: Card | AuditFailed | None, glyphs: Glyphs) -> RenderableType:
-    """The mode, the answer, and why."""
-    response = told.response
+def answer_page(answer: ClaimAnswer, audited: Card | AuditFailed | None, glyphs: Glyphs) -> RenderableType:
+    """The mode with its reason, and the answer."""
+    response = answer.response
     if audited is not None:
         text = tell_audited(audited)
     elif isinstance(response, AuditStarted):
         text = "A new claim: no card answers it."
     else:
         text = tell_answer(response)
-    body = Text("\n".join(map(visible, text.split("\n"))))
-    why = Text.assemble((told.mode, "bold cyan"), (f" {glyphs.dot} {visible(told.reasoning)}", "dim"))
-    return Group(why, Text(), body, Text(), Text(f"decision {told.decision_id}", "dim"))
+    why = Text.assemble((answer.mode, "bold cyan"), (f" {glyphs.dot} {visible(answer.reasoning)}", "dim"))
+    return Group(why, Text(), Text(visible_lines(text)), Text(), Text(f"decision {answer.decision_id}", "dim"))

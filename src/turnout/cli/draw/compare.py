@@ -1,4 +1,4 @@
-"""What a comparison of decisions found: counts, then the questions that change, then what could not be compared."""
+"""A comparison of decisions: counts, then the questions that change, then what could not be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turnout.explain.explanation import spell
 from turnout.runtime.diff import Diff, DiffRow, Pair, ranked
 from turnout.text.count import counted
 
-from .screen import Glyphs, quoted, say, visible
+from .screen import Glyphs, format_value, quoted, visible
 from .shape import Screen, bar, columns, style_of
 
 # How much of a long question is quoted.
@@ -32,17 +32,17 @@ def draw_diff(
     found: Diff,
     policies: Mapping[str, Mapping[str, tuple[Any, Any]]],
 ) -> None:
-    """Of two profiles; without an old one, of what was recorded and what is decided now."""
+    """Draw the difference between two profiles or, without an old one, between recorded decisions and those of now."""
     glyphs = screen.glyphs
     heads = [Text.assemble((one.name, "bold"), (f" {one.hash}", "dim")) for one in (old, new) if one is not None]
     screen.print(Text(f" {glyphs.arrow} ").join(heads))
     if old is None:
         _draw_replay(screen, found)
     now = "" if old is not None else " now"
-    # "0 of 0" would sound as if all were well.
+    # "0 of 0" would look like success.
     if (old is not None or found.hashes) and (found.decided or not found.errors):
-        said = f"{found.changed:,} of {counted(found.decided, 'question')} get another route{now}, {found.share:.1%}"
-        screen.say((said, "bold yellow" if found.changed else "bold green"))
+        changed = f"{found.changed:,} of {counted(found.decided, 'question')} get another route{now}, {found.share:.1%}"
+        screen.say((changed, "bold yellow" if found.changed else "bold green"))
     if _moved(found.routes) or _moved(found.outcomes):
         screen.inset(_counts(found, glyphs))
     list_changes(screen, found.changes, found.changed)
@@ -53,14 +53,12 @@ def draw_diff(
         for message in found.messages:
             screen.inset(Text(visible(message)))
     for route, fields in policies.items():
-        told = "; ".join(
-            f"{name} {_say(was, glyphs)} {glyphs.arrow} {_say(now, glyphs)}" for name, (was, now) in fields.items()
-        )
-        screen.say(("policy ", "dim"), (visible(route), "bold"), f"  {told}")
+        changes = [f"{name} {_format_change(pair, glyphs)}" for name, pair in fields.items()]
+        screen.say(("policy ", "dim"), (visible(route), "bold"), f"  {'; '.join(changes)}")
 
 
 def _draw_replay(screen: Screen, found: Diff) -> None:
-    """Decisions of this very profile, which must come out the same again; then whose the others are."""
+    """Draw the decisions of this very profile, which must be the same again, and name the profiles of the others."""
     if found.replayed:
         same = f"{counted(found.replayed, 'decision')} of this profile, all the same again"
         broken = f"{found.differing:,} of {counted(found.replayed, 'decision')} of this profile differ, which none may"
@@ -73,7 +71,7 @@ def _draw_replay(screen: Screen, found: Diff) -> None:
 
 
 def list_changes(screen: Screen, changes: list[DiffRow], total: int) -> None:
-    """The questions with both decisions, and how many are not listed."""
+    """Print the questions with both decisions, and how many are not listed."""
     glyphs = screen.glyphs
     for change in changes:
         screen.print()
@@ -94,9 +92,9 @@ def _counts(found: Diff, glyphs: Glyphs) -> Table:
             share = count / found.decided
             last: RenderableType = bar(share, BAR, glyphs, "cyan")
             if title == "outcomes":
-                # Who decided, where that is what shifted; else how.
-                told = 1 if pair[0][0] == pair[1][0] else 0
-                last = Text(f" {glyphs.arrow} ".join(spell(letters)[told] for letters in pair), "dim")
+                # Who decided, if that changed; else how.
+                which = 1 if pair[0][0] == pair[1][0] else 0
+                last = Text(f" {glyphs.arrow} ".join(spell(letters)[which] for letters in pair), "dim")
             names = Text(f" {glyphs.arrow} ".join(map(visible, pair)), "bold")
             grid.add_row("" if number else Text(title, "dim"), names, f"{count:,}", f"{share:.1%}", last)
     return grid
@@ -108,7 +106,7 @@ def _question(change: DiffRow, glyphs: Glyphs) -> Text:
 
 
 def _sides(change: DiffRow) -> Table:
-    """What each of the two chose, by whom, and what fired."""
+    """Both decisions: route, outcome, layer, and what fired."""
     grid = columns("", "", "", "", "fold")
     for label, side in (("old", change.old), ("new", change.new)):
         fired = Text("; ".join(map(visible, side.reasons)) or "nothing fired", "dim")
@@ -118,7 +116,5 @@ def _sides(change: DiffRow) -> Table:
     return grid
 
 
-def _say(value: object, glyphs: Glyphs) -> str:
-    if value is None:
-        return "nothing"
-    return say(value, glyphs) if not isinstance(value, dict) else visible(str(value))
+def _format_change(pair: tuple[Any, Any], glyphs: Glyphs) -> str:
+    return f" {glyphs.arrow} ".join("nothing" if value is None else format_value(value, glyphs) for value in pair)

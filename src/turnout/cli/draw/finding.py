@@ -1,4 +1,4 @@
-"""What an examination found, a row each: how it is, what was looked at, and what to do about it."""
+"""The findings of an examination in a table: the state and subject of each, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from .screen import as_typed_here, visible
+from .screen import as_typed_here, visible, visible_lines
 from .shape import Screen, columns
 
 _STYLES = {"ok": "green", "note": "yellow"}
@@ -14,12 +14,11 @@ BAD = "bold red"
 
 
 def draw_findings(screen: Screen, found: Sequence[tuple[str, str, str, str]]) -> int:
-    """Print how each is, what was looked at, what was found and what to do about it; how many are bad, which is what
-    is neither `ok` nor a `note`."""
+    """Print state, subject, text and advice of each; returns how many are bad: neither `ok` nor a `note`."""
     grid = columns("", "bold", "fold")
-    for state, subject, said, advice in found:
+    for state, subject, message, advice in found:
         style = _STYLES.get(state, BAD)
-        text = Text("\n".join(map(visible, said.split("\n"))))
+        text = Text(visible_lines(message))
         if advice:
             text.append(f"\n{screen.glyphs.arrow} {visible(as_typed_here(advice))}", style)
         grid.add_row(Text(state, style), subject, text)

@@ -1,4 +1,4 @@
-"""The lines of `turnout log`: a table that grows at its end, as wide as the screen."""
+"""The lines of `turnout log`: a table as wide as the screen, to which rows can be added."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from rich.text import Text
 
 from turnout.store import Logged
 
-from .screen import Glyphs, unread, visible
+from .screen import Glyphs, missing_text, visible
 from .shape import style_of
 
-# The end of an id, which tells decisions apart (its beginning is the time): 40 bits.
+# The end of an id identifies a decision (its beginning is the time): 40 bits.
 SHORT_ID = 8
-# A question is cut to the screen; where there is none, to this many characters.
+# A question is cut to the width of the terminal, or else to this many characters.
 UNCUT = 300
-# Where a question would get fewer cells than this, other columns leave it their room, in this order.
+# If a question would get fewer cells than this, other columns are left out, in this order.
 QUESTION, YIELDING = 24, ("profile", "by", "score")
-# Routes longer than this, or many of them, are cut.
+# Cells of the routes; longer ones are cut.
 WIDEST = 24
 
 
 class DecisionLines:
-    """A table that grows at its end: columns are as wide as what they have held so far."""
+    """A table to which rows can be added: each column is as wide as its widest cell so far."""
 
     def __init__(self, rows: Iterable[Logged], glyphs: Glyphs, width: int | None, *, tenants: bool = False) -> None:
         self.glyphs = glyphs
         self.width = width
-        """Cells of the screen; None where there is none."""
+        """Cells of the terminal; None without one."""
         rows = list(rows)
         self.names = ["time", "id", "", "route", "score", "by"]
         if len({row.profile for row in rows}) > 1:
@@ -78,19 +78,19 @@ class DecisionLines:
             "profile": (visible(row.profile), "dim"),
             "tenant": (visible(row.tenant) or "(none)", "dim"),
         }
-        found = [cells[name] for name in self.names]
-        self.widths = [max(width, cell_len(cell)) for width, (cell, _) in zip(self.widths, found, strict=True)]
-        return found
+        shown = [cells[name] for name in self.names]
+        self.widths = [max(width, cell_len(cell)) for width, (cell, _) in zip(self.widths, shown, strict=True)]
+        return shown
 
     def _question(self, row: Logged) -> tuple[str, str]:
         if row.question is None:
-            return unread(row, self.glyphs.dots), "dim"
-        # More than any screen shows is not looked at.
+            return missing_text(row, self.glyphs.dots), "dim"
+        # No screen shows more than this of it.
         shown = visible(row.question[: 4 * UNCUT]).strip()
         return (shown, "") if shown else ("(blank)", "dim")
 
 
 def _when(created_ms: int) -> str:
-    """The time of day, for another day its date as well."""
+    """The time of day; on another day than today, with the date."""
     when = datetime.fromtimestamp(created_ms / 1000)
     return when.strftime("%H:%M:%S" if when.date() == datetime.now().date() else "%m-%d %H:%M")

@@ -1,7 +1,7 @@
 """The terminal picture of a decision: the question, the track of layers, the policy, and what would change it.
 
-One rendering: it says what `Decision.json()` says, in the same words. Colour repeats what signs and words say already
-(green stands, yellow falls short, red failed), so the picture reads the same without it.
+It shows what `Decision.json()` has, in the same words. Colour only repeats what signs and words say (green accepted,
+yellow below the gate, red failed), so that the picture reads the same without it.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from turnout.core.verdict import Reason, Verdict
 from turnout.explain.explanation import Explanation, LayerExplanation, Question, spell
 from turnout.text.count import counted
 
-from .screen import Glyphs, quoted, say, visible
+from .screen import Glyphs, format_value, quoted, visible
 from .shape import Rail, bar, columns, gauge, ruler, signed_bar, style_of
 
-# Cells that a layer's sign and the track take before its name.
+# Cells for a layer's sign and the track before its name.
 TRACK = 4
 
 # Cells on each side of a signed bar's axis, and of a score's bar.
 SIDE, SCORE = 9, 24
-# With fewer cells than these, words need the room more than bars do.
+# In fewer cells than these, bars are shorter, to leave room for words.
 ROOMY = 60
-# With fewer than these, a gauge would push out the numbers it is drawn from.
+# In fewer than these, there is no room for a gauge beside its numbers.
 TIGHT = 40
-# A matched passage longer than this is quoted by its beginning.
+# Characters of a matched passage that are quoted.
 QUOTED = 32
-# Losers beyond these are named by number only; a profile may have many routes.
+# Scores that are listed; a profile may have many routes.
 SHOWN_SCORES = 8
 
-# How a layer ended: the name of its sign, and its style. Anything else is a fault.
+# The sign and the style for how a layer ended. Anything else is a fault.
 _ENDINGS = {
     "accepted": ("accepted", "bold green"),
     "held": ("held", "bold yellow"),
     "passed": ("passed", "dim"),
     "skipped": ("passed", "dim"),
-    "not asked": ("unasked", "dim"),
+    "not asked": ("dot", "dim"),
 }
 
 
 def summary(decision: Decision, glyphs: Glyphs) -> list[Text]:
-    """A decision in two lines: what, how sure, by whom; and why."""
+    """A decision in two lines: route, confidence and layer; then the reasons."""
     who, how = spell(decision.outcome)
     first = Text.assemble(
         (" + ".join(decision.routes), "bold"),
@@ -61,7 +61,7 @@ def summary(decision: Decision, glyphs: Glyphs) -> list[Text]:
 
 
 def sureness(decision: Decision | Explanation) -> str:
-    """Only a fitted probability is called confidence."""
+    """The confidence of a decision; only a calibrated one is called confidence."""
     return f"{'confidence' if decision.calibrated else 'score'} {decision.confidence:.2f}"
 
 
@@ -102,7 +102,7 @@ def _story(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[Render
 
 
 def _question(question: Question, glyphs: Glyphs) -> Text:
-    """The user's own words, what matched underlined."""
+    """The user's own words, with matches underlined."""
     if not question.kept:
         return Text("(a question whose text was not kept)", "dim")
     if not question.excerpt:
@@ -137,36 +137,37 @@ def _answer(decision: Explanation, glyphs: Glyphs) -> Table:
 
 
 def _cascade(decision: Explanation, glyphs: Glyphs, width: int) -> Iterator[RenderableType]:
-    """Each layer a station on a track; the decision leaves it where it was made."""
+    """The layers on a track, which ends where the decision was made."""
     names = max(len(name) for name in (*(step.layer for step in decision.trace), decision.by))
     for number, step in enumerate(decision.trace, 1):
         sign, style = _ENDINGS.get(step.ended, ("fault", "bold red"))
         rail = Text(" " if step.ended == "accepted" else glyphs.rail, "dim")
         took = elapsed(step.elapsed_us, glyphs) if step.elapsed_us else ""
-        station = _station(step.layer, step.ended, style, _found(step), took=took, names=names)
-        drawn = list(_details(step, decision.question, glyphs, width - TRACK))
-        if drawn and not (step.ended == "accepted" and number == len(decision.trace)):
-            drawn.append("")
-        yield Rail(Group(station, *drawn), Text(getattr(glyphs, sign), style), rail, TRACK)
+        station = _station(step.layer, step.ended, style, _result(step), took=took, names=names)
+        details = list(_details(step, decision.question, glyphs, width - TRACK))
+        if details and not (step.ended == "accepted" and number == len(decision.trace)):
+            details.append("")
+        yield Rail(Group(station, *details), Text(getattr(glyphs, sign), style), rail, TRACK)
     if not decision.was_accepted:
-        said = visible(decision.remarks[0].text) if decision.remarks else ""
+        remark = visible(decision.remarks[0].text) if decision.remarks else ""
         style = style_of(decision.outcome)
-        end = Text.assemble((" + ".join(decision.routes), style), (f"  {said}", "dim"))
+        end = Text.assemble((" + ".join(decision.routes), style), (f"  {remark}", "dim"))
         how = "held" if decision.decider is not None else ""
         yield Rail(_station(decision.by, how, style, end, names=names), Text(glyphs.leave, style), "", TRACK)
 
 
-def _station(name: str, ended: str, style: str, found: Text, *, took: str = "", names: int) -> Table:
+def _station(name: str, ended: str, style: str, result: Text, *, took: str = "", names: int) -> Table:
+    """The line of a layer; `names` is the width of the names."""
     row = Table.grid(padding=(0, 2), expand=True)
     row.add_column(width=names, no_wrap=True)
     row.add_column(width=9, no_wrap=True)
     row.add_column(ratio=1)
     row.add_column(justify="right", no_wrap=True, style="dim")
-    row.add_row(Text(name, "dim" if style == "dim" else "bold"), Text(ended, style), found, took)
+    row.add_row(Text(name, "dim" if style == "dim" else "bold"), Text(ended, style), result, took)
     return row
 
 
-def _found(step: LayerExplanation) -> Text:
+def _result(step: LayerExplanation) -> Text:
     if step.verdict is not None:
         return Text(" + ".join(step.verdict.routes), verdict_style(step))
     return Text(visible(step.fault), "dim")
@@ -202,22 +203,20 @@ def _signals(step: LayerExplanation, verdict: Verdict, question: Question, glyph
     largest = max(map(abs, weights.values()), default=1.0)
     left = side if min(weights.values(), default=0.0) < 0 else 0
     if weights:
-        what = "adds" if len(verdict.scores) == 1 or side < SIDE else "adds to the winner"
-        grid.add_row(Text("fired", "dim"), "", Text(what, "dim"))
+        title = "adds" if len(verdict.scores) == 1 or side < SIDE else "adds to the winner"
+        grid.add_row(Text("fired", "dim"), "", Text(title, "dim"))
     for reason in step.fired:
-        added = weights.get(reason.code)
-        if added is None:
-            grid.add_row(_said(reason, question, glyphs), "", "")
-        else:
-            shape = signed_bar(added / largest, left, side, glyphs, ("magenta", "cyan"))
-            grid.add_row(_said(reason, question, glyphs), Text(_number(added, glyphs)), shape)
+        cells: list[RenderableType] = [_reason(reason, question, glyphs)]
+        if (added := weights.get(reason.code)) is not None:
+            cells += [_number(added, glyphs), signed_bar(added / largest, left, side, glyphs, ("magenta", "cyan"))]
+        grid.add_row(*cells)
     if weights and len(verdict.scores) == 1:
         grid.add_row(Text("sum", "dim", justify="right"), Text(_number(step.score, glyphs), "bold"), "")
     return grid
 
 
-def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
-    """The reason; with the words that matched, where it does not name them itself."""
+def _reason(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
+    """The reason, with the words that matched unless its text has them."""
     text = Text(visible(reason.text))
     if not reason.text.endswith(")") and (words := question.matched(reason.code)):
         text.append(f" {quoted(words, glyphs, QUOTED)}", "dim")
@@ -225,7 +224,7 @@ def _said(reason: Reason, question: Question, glyphs: Glyphs) -> Text:
 
 
 def _scores(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> Table:
-    """The winner and the losers, best first."""
+    """The scores of all routes, best first."""
     grid = columns("fold", "right", "")
     ranked = sorted(verdict.scores.items(), key=lambda item: -item[1])
     scale = max(1.0, ranked[0][1])
@@ -234,12 +233,12 @@ def _scores(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length:
         style = verdict_style(step) if won else "dim"
         grid.add_row(Text(visible(route), style), f"{score:.3f}", bar(score / scale, length, glyphs, style))
     if len(ranked) > SHOWN_SCORES:
-        grid.add_row(Text(f"and {len(ranked) - SHOWN_SCORES} more", "dim"), "", "")
+        grid.add_row(Text(f"and {len(ranked) - SHOWN_SCORES} more", "dim"))
     return grid
 
 
 def _gate(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: int) -> RenderableType:
-    """What the gate needed and what it found."""
+    """The values that were compared with the gate, and what it needs."""
     gate = step.gate
     name = "confidence" if verdict.calibrated else "score"
     if verdict.decisive:
@@ -248,18 +247,16 @@ def _gate(step: LayerExplanation, verdict: Verdict, glyphs: Glyphs, *, length: i
     rows = [(name, verdict.confidence, gate.confidence)]
     if gate.margin > 0.0:
         rows.append(("margin", verdict.margin, gate.margin))
-    # Where room is short there is no gauge, then the need wraps; what was measured is never cut.
+    # If there is little room, the gauge is left out, then the last column wraps; the values are never cut.
     grid.add_column(no_wrap=True, min_width=max(len(label) for label, _, _ in rows))
     grid.add_column(no_wrap=True, min_width=len("0.00"))
     if length:
         grid.add_column(no_wrap=True)
     grid.add_column()
-    for label, found, needed in rows:
-        enough = found >= needed
-        style = "green" if enough else "yellow"
-        shape = [gauge(found, needed, length, glyphs, style)] if length else []
-        sign = glyphs.yes if enough else glyphs.no
-        grid.add_row(label, f"{found:.2f}", *shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
+    for label, value, needed in rows:
+        sign, style = (glyphs.yes, "green") if value >= needed else (glyphs.no, "yellow")
+        shape = [gauge(value, needed, length, glyphs, style)] if length else []
+        grid.add_row(label, f"{value:.2f}", *shape, Text.assemble(f"needs {needed:.2f} ", (sign, f"bold {style}")))
     return Group(grid, Text(visible(step.held_text), "dim")) if step.held_text else grid
 
 
@@ -271,7 +268,7 @@ def _number(value: float, glyphs: Glyphs) -> str:
 
 
 def fact_table(*sections: tuple[str, Iterable[RenderableType]]) -> Table:
-    """Titles on the left, the lines of each on the right; one without lines is left out."""
+    """Titles on the left, the lines of each section on the right; a section without lines is left out."""
     grid = columns("dim", "wrap")
     for title, lines in sections:
         for number, line in enumerate(lines):
@@ -280,8 +277,8 @@ def fact_table(*sections: tuple[str, Iterable[RenderableType]]) -> Table:
 
 
 def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
-    """What was done around the layers, what follows, and what would have changed it."""
-    # The first remark of a decision no layer made stands at the end of the track.
+    """What else was done, the policy that follows, and what would have changed the decision."""
+    # If no layer decided, the first remark is shown at the end of the track.
     also = decision.remarks[0 if decision.was_accepted else 1 :]
     return fact_table(
         ("also", [Text(visible(remark.text)) for remark in also]),
@@ -291,17 +288,17 @@ def _facts(decision: Explanation, glyphs: Glyphs) -> Table:
 
 
 def policy_lines(policy: Policy, glyphs: Glyphs) -> list[Text]:
-    """What the route means: short facts on one line, a sentence on its own."""
+    """The policy: short facts on one line, the instruction on another."""
     facts = msgspec.to_builtins(policy)
     facts |= facts.pop("extra", {})
-    sentence = facts.pop("instruction", None)
+    instruction = facts.pop("instruction", None)
     short = [
-        Text.assemble((f"{name} ", "dim"), (say(value, glyphs), "" if value is False else "bold"))
+        Text.assemble((f"{name} ", "dim"), (format_value(value, glyphs), "" if value is False else "bold"))
         for name, value in facts.items()
     ]
     lines = [Text(f" {glyphs.dot} ").join(short)] if short else []
-    if sentence is not None:
-        lines.append(Text(quoted(sentence, glyphs)))
+    if instruction is not None:
+        lines.append(Text(quoted(instruction, glyphs)))
     return lines or [Text("nothing is prescribed", "dim")]
 
 
@@ -312,8 +309,8 @@ def _what_if(decision: Explanation) -> Iterator[RenderableType]:
         yield Text("not in the log: finding out takes deciding again", "dim")
         return
     if not decision.counterfactuals:
-        spoke = any(step.fired for step in decision.trace)
-        why = "whichever one signal is left out" if spoke else "no signal could be left out"
+        fired = any(step.fired for step in decision.trace)
+        why = "whichever one signal is left out" if fired else "no signal could be left out"
         yield Text.assemble((" + ".join(decision.routes), "bold"), (f"  {why}", "dim"))
         return
     texts = {reason.code: reason.text for step in decision.trace for reason in step.reasons}

@@ -1,7 +1,6 @@
-"""What a question asks for, part by part, as a small tree.
+"""The parts of a question as a small tree: the role, words, routes and layer of each.
 
-A compound question is decided in parts; the tree shows what each part is to the whole, in which words, and who decided
-it. A question that was not split is the tree's only part, so the picture is the same for every profile.
+A question that was not split is the only part, so that the picture is the same for every profile.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .picture import heading, sureness
 from .screen import Glyphs, quoted, visible
 from .shape import Rail, branched, style_of
 
-# A part is quoted by its beginning: the tree is an overview, and `explain` shows all of it.
+# Characters of a part that are quoted: the tree is an overview, and `explain` shows all of it.
 QUOTED = 240
 
 
@@ -29,7 +28,7 @@ def tree(decision: Explanation, glyphs: Glyphs) -> RenderableType:
 
 
 def _named(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[Rail]:
-    """Each part after what it is to the whole."""
+    """Each part after its role."""
     names = [part.role or ("part" if len(parts) > 1 else "whole") for part in parts]
     width = max(map(len, names))
     for name, part in zip(names, parts, strict=True):
@@ -38,7 +37,7 @@ def _named(parts: tuple[Explanation, ...], glyphs: Glyphs) -> Iterator[Rail]:
 
 
 def _lines(part: Explanation, glyphs: Glyphs, *, alone: bool) -> Iterator[Text]:
-    """Its words, where it goes and by whom, which sources that means, and what waits for its answer."""
+    """The words of a part, its routes, layer, sources and reasons, and what waits for its answer."""
     if not alone:
         yield _quote(part, glyphs)
     dot = f" {glyphs.dot} "

@@ -1,4 +1,4 @@
-"""A profile on one page: its layers and gates, what happens without them, its settings, and what each route means."""
+"""A profile on one page: layers and gates, fallbacks, settings, contract, and the policy of each route."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from turnout.core.profile import Default, Fallback, Profile
 from turnout.core.verdict import Gate
 
-from .screen import Glyphs, say, visible
+from .screen import Glyphs, format_value, visible
 from .shape import Rail, columns, headed
 
 
@@ -24,7 +24,7 @@ def page(profile: Profile, glyphs: Glyphs) -> RenderableType:
     order = f" {glyphs.arrow if profile.ordered else glyphs.dot} "
     facts = columns("dim", "fold")
     facts.add_row("routes", Text(order.join(profile.routes), "bold"))
-    for label, text in _otherwise(profile):
+    for label, text in _defaults(profile):
         facts.add_row(label, text)
     facts.add_row("deadline", f"{profile.deadline_ms:g} ms")
     for number, remark in enumerate(profile.remarks):
@@ -38,20 +38,20 @@ def page(profile: Profile, glyphs: Glyphs) -> RenderableType:
     return Group(head, "", Rail(Group(*body), "  "))
 
 
-def _otherwise(profile: Profile) -> Iterator[tuple[str, str]]:
-    """What happens when no layer decides."""
+def _defaults(profile: Profile) -> Iterator[tuple[str, str]]:
+    """What happens if no layer decides."""
 
-    def say(default: Default | Fallback) -> str:
+    def describe(default: Default | Fallback) -> str:
         return f"{default.route}, score {default.confidence:.2f}"
 
     held = profile.fallback.held
-    whose = f" of {' or '.join(profile.fallback.held_by)}" if profile.fallback.held_by else ""
-    instead = f"; a held verdict{whose} of at least {held:.2f} is used instead" if held is not None else ""
-    yield "fallback", say(profile.fallback) + instead
+    layers = f" of {' or '.join(profile.fallback.held_by)}" if profile.fallback.held_by else ""
+    instead = f"; a held verdict{layers} of at least {held:.2f} is used instead" if held is not None else ""
+    yield "fallback", describe(profile.fallback) + instead
     if profile.blank is not None:
-        yield "blank", say(profile.blank)
+        yield "blank", describe(profile.blank)
     if profile.off is not None:
-        yield "off", f"{say(profile.off)}: the router is switched off, every question gets this"
+        yield "off", f"{describe(profile.off)}: the router is switched off, every question gets this"
 
 
 def _table(first: str, *others: str) -> Table:
@@ -70,10 +70,8 @@ def _layers(profile: Profile, glyphs: Glyphs) -> Table:
 
 
 def _gate(gate: Gate) -> str:
-    wanted = [
-        f"{name} >= {value:.2f}" for name, value in (("score", gate.confidence), ("margin", gate.margin)) if value > 0
-    ]
-    return " and ".join(wanted) or "none: any verdict stands"
+    needs = (("score", gate.confidence), ("margin", gate.margin))
+    return " and ".join(f"{name} >= {value:.2f}" for name, value in needs if value > 0) or "none: any verdict stands"
 
 
 def _settings(profile: Profile, settings: dict[str, str]) -> Table:
@@ -86,7 +84,7 @@ def _settings(profile: Profile, settings: dict[str, str]) -> Table:
 
 
 def _lines(name: str, joint: str, width: int) -> list[str]:
-    """A long name in lines of about this width, broken after its joints."""
+    """A long name broken into lines of about this width, after its joints."""
     lines = [""]
     for part in name.split(joint):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -97,14 +95,14 @@ def _lines(name: str, joint: str, width: int) -> list[str]:
 
 
 def _value_at(profile: Profile, where: str) -> object:
-    """What stands at `layers.signals.accept.confidence` in the resolved profile."""
-    found: object = profile.resolved
+    """The value at a path such as `layers.signals.accept.confidence` in the resolved profile."""
+    value: object = profile.resolved
     for part in where.split("."):
-        if isinstance(found, list):
-            found = next((item for item in found if isinstance(item, dict) and item.get("id") == part), None)
+        if isinstance(value, list):
+            value = next((item for item in value if isinstance(item, dict) and item.get("id") == part), None)
         else:
-            found = found.get(part) if isinstance(found, dict) else None
-    return found
+            value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _contract(profile: Profile) -> Table:
@@ -119,7 +117,7 @@ def _contract(profile: Profile) -> Table:
 
 
 def _policies(profile: Profile, glyphs: Glyphs) -> Table:
-    """Routes across, fields down: only those the profile governs."""
+    """A column for each route, a row for each field that the profile sets."""
     policies = {route: msgspec.to_builtins(profile.policies[route]) for route in profile.routes}
     for policy in policies.values():
         policy.update(policy.pop("extra", {}))
@@ -130,4 +128,6 @@ def _policies(profile: Profile, glyphs: Glyphs) -> Table:
 
 
 def _cell(value: object, glyphs: Glyphs) -> Text:
-    return Text(glyphs.dot, "dim") if value is None else Text(say(value, glyphs), "" if value is False else "bold")
+    if value is None:
+        return Text(glyphs.dot, "dim")
+    return Text(format_value(value, glyphs), "" if value is False else "bold")

@@ -1,7 +1,7 @@
-"""The terminal: output that never fails for what it is asked to print, and never obeys it.
+"""Safe output to the terminal: any text can be printed, and no text can control the terminal.
 
-Questions and file names come from strangers. Control characters in them are shown, not sent, so no text can move the
-cursor, recolour the screen or reverse what is read.
+Questions and file names come from strangers. Control characters in them are made visible, so that no text can move the
+cursor, recolour the screen or reverse the reading direction.
 """
 
 from __future__ import annotations
@@ -32,30 +32,36 @@ _SHOWN: dict[int, int | str] = {
 
 
 def visible(text: str) -> str:
-    """The text with control characters as pictures of themselves, one character for one."""
+    """The text with a visible character for each control character."""
     return text if text.isascii() and text.isprintable() else text.translate(_SHOWN)
 
 
-def make_printable() -> None:
-    """Let stdout and stderr write a stand-in for what their encoding lacks.
+def visible_lines(text: str) -> str:
+    """The same, but line breaks stay."""
+    return "\n".join(map(visible, text.split("\n")))
 
-    A closed stderr takes everything and shows nothing; a closed stdout refuses the first thing written to it, so that
-    output is never lost without a word, while a command that writes elsewhere is not kept from it.
+
+def make_printable() -> None:
+    """Let stdout and stderr replace characters that their encoding lacks.
+
+    A closed stderr drops everything. A closed stdout fails on the first write, so that output is never lost silently,
+    while a command that writes to a file still works.
     """
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
         if stream is None:
             nowhere = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_WRONLY)
-            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as we live
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)
 
 
 def abandon_stdout() -> None:
-    """The output is no longer read; the interpreter still flushes once when it exits, and must be able to."""
+    """Redirect stdout to nowhere once its reader is gone: the interpreter still flushes it on exit, which must not
+    fail."""
     try:
         stdout = sys.stdout.fileno()
-    except (OSError, ValueError):  # not a file of the system's
+    except (OSError, ValueError):  # not a file of the operating system
         stdout = 1
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stdout)
@@ -63,39 +69,39 @@ def abandon_stdout() -> None:
 
 
 def complain(message: str) -> None:
-    """Say what went wrong, on stderr."""
-    lines = [visible(line) for line in as_typed_here(message).split("\n")]
-    print("turnout:", "\n         ".join(lines), file=sys.stderr)
+    """Print an error or a warning on stderr."""
+    print("turnout:", visible_lines(as_typed_here(message)).replace("\n", "\n         "), file=sys.stderr)
 
 
 def as_typed_here(message: str) -> str:
-    """The message with its commands as they can be typed here, where the shell may not find `turnout`."""
+    """The message with commands that work here, where the shell may not find `turnout`."""
     from ..option import program
     from ..table import COMMANDS
 
     if program() == "turnout":
         return with_pip(message)
     names = "|".join(command.name for group in COMMANDS.values() for command in group)
-    found = rf"(?<![\w./-])turnout(?=-build-minilm| (?:{names})\b)"
-    return with_pip(re.sub(found, lambda _: program(), message))
+    pattern = rf"(?<![\w./-])turnout(?=-build-minilm| (?:{names})\b)"
+    return with_pip(re.sub(pattern, lambda _: program(), message))
 
 
 def with_pip(message: str) -> str:
-    """The message with an installer that installs where this runs: the shell's `pip` may be another Python's."""
+    """The message with an installer for this Python: the shell's `pip` may belong to another."""
     if "pip install" not in message:
         return message
     import importlib.util
     import shutil
 
-    here = os.path.relpath(sys.executable) if sys.executable.startswith(os.getcwd() + os.sep) else sys.executable
+    python = os.path.relpath(sys.executable) if sys.executable.startswith(os.getcwd() + os.sep) else sys.executable
     if os.path.dirname(shutil.which("pip") or "") == os.path.dirname(sys.executable):
         return message
-    own = importlib.util.find_spec("pip") is not None
-    return message.replace("pip install", f"{here} -m pip install" if own else f"uv pip install --python {here}")
+    has_pip = importlib.util.find_spec("pip") is not None
+    command = f"{python} -m pip install" if has_pip else f"uv pip install --python {python}"
+    return message.replace("pip install", command)
 
 
 def write_json(value: object) -> None:
-    """A line of JSON to stdout, in which no text can steer what shows it. Bytes are JSON already."""
+    """Write a line of JSON to stdout, with control characters escaped. Bytes are JSON already."""
     encoded = value if isinstance(value, bytes) else msgspec.json.encode(value)
     sys.stdout.flush()
     sys.stdout.buffer.write(escape_json(encoded) + b"\n")
@@ -109,13 +115,12 @@ def console(*, stderr: bool = False) -> Screen:
 
 
 class Glyphs(NamedTuple):
-    """The signs a picture is drawn with."""
+    """The characters a picture is drawn with."""
 
     accepted: str = "●─▶"
     held: str = "◐"
     passed: str = "○"
     fault: str = "✕"
-    unasked: str = "·"
     rail: str = "│"
     leave: str = "╰─▶"
     line: str = "─"
@@ -124,7 +129,6 @@ class Glyphs(NamedTuple):
     full: str = "█"
     left_half: str = "▌"
     right_half: str = "▐"
-    axis: str = "│"
     track: str = "━"
     rest: str = "╌"
     need: str = "┃"
@@ -145,7 +149,6 @@ PLAIN = Glyphs(
     held="o",
     passed=".",
     fault="x",
-    unasked="-",
     rail="|",
     leave="`->",
     line="-",
@@ -154,7 +157,6 @@ PLAIN = Glyphs(
     full="#",
     left_half="#",
     right_half="#",
-    axis="|",
     track="=",
     rest=".",
     need="|",
@@ -172,31 +174,31 @@ PLAIN = Glyphs(
 
 
 def quoted(text: str, glyphs: Glyphs, most: int | None = None) -> str:
-    """The text in quotes; one longer than `most` by its beginning."""
+    """The text in quotes, cut to `most` characters."""
     opening, closing = glyphs.quotes
     shown = text if most is None or len(text) <= most else f"{text[: most - 1]}{glyphs.dots}"
     return f"{opening}{visible(shown)}{closing}"
 
 
-def say(value: object, glyphs: Glyphs) -> str:
-    """A value of a policy, as people read it."""
+def format_value(value: object, glyphs: Glyphs) -> str:
+    """A value of a policy for people to read."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return visible(f" {glyphs.arrow} ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 def clock(created_ms: int) -> str:
-    """When, in full, in local time."""
+    """A date and time in full, in local time."""
     return datetime.fromtimestamp(created_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def unread(row: Logged, dots: str) -> str:
-    """What stands for a text that was not kept."""
+def missing_text(row: Logged, dots: str) -> str:
+    """The placeholder for a text that was not kept."""
     return f"(hash {row.digest[:8]}{dots})" if row.digest else "(not kept)"
 
 
 def dollars(amount: float | None) -> str:
-    """An amount as people read it: cents, and below a cent as many digits as it takes. Unknown is not zero."""
+    """An amount of money: in cents, or, below a cent, with as many digits as it takes. Unknown is not zero."""
     if amount is None:
         return "unknown"
     if amount == 0 or abs(amount) >= 0.01:

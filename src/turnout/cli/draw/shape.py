@@ -1,7 +1,8 @@
-"""Rails, bars and rulers: the few shapes a picture is made of. Each is as wide as it is told to be, no wider."""
+"""The screen, and the shapes pictures are made of: rails, bars, gauges and rulers. None is wider than its width."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich import box
@@ -13,42 +14,59 @@ from rich.text import Text
 
 from .screen import PLAIN, Glyphs, visible
 
-# Wider than this, lines of prose and bars are harder to follow, not easier.
+# In wider output, prose and bars are harder to follow.
 MAX_WIDTH = 100
 # Below this nothing can be aligned; the terminal wraps what it must.
 MIN_WIDTH = 40
+# Often enough for seconds that are counted in tenths.
+REDRAWS_A_SECOND = 8
 
 
 class Screen(Console):
-    """The terminal. Nothing is highlighted or marked up by guesswork: colour means what a renderer says it means."""
+    """The terminal, without Rich's automatic highlighting and markup: only our own code sets styles."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
         self.glyphs = PLAIN if self.options.ascii_only else Glyphs()
-        """Line drawing where the output's encoding has it, ASCII elsewhere."""
+        """Line drawing if the output's encoding has it, else ASCII."""
         self.room = max(MIN_WIDTH, min(self.width, MAX_WIDTH))
         """The width of pictures and tables."""
 
     def say(self, *parts: str | tuple[str, str] | Text) -> None:
-        """A line of text, parts of it with a style. It is not broken, so that a command in it can be copied."""
+        """Print a line of text, parts of it with a style. It is not wrapped, so that a command in it can be copied."""
         self.print(Text.assemble(*parts), soft_wrap=True)
 
-    def facts(self, known: Iterable[tuple[str, str]]) -> None:
-        """What each thing is called, and what it is."""
+    def facts(self, facts: Iterable[tuple[str, str]]) -> None:
+        """Print names and values in two columns."""
         grid = columns("dim", "fold")
-        for name, said in known:
-            grid.add_row(name, Text(visible(said)))
+        for name, value in facts:
+            grid.add_row(name, Text(visible(value)))
         self.inset(grid, "")
 
     def inset(self, body: RenderableType, by: str = "  ") -> None:
-        """Something drawn, moved to the right."""
+        """Print something indented."""
         self.print(Rail(body, by), width=self.room)
+
+    def prose(self, body: RenderableType) -> None:
+        """Print text wrapped to a readable width on a terminal; elsewhere, as wide as the output is."""
+        self.print(body, width=self.room if self.is_terminal else None)
+
+    @contextlib.contextmanager
+    def redrawn(self, body: RenderableType, *, transient: bool = False) -> Iterator[None]:
+        """Redraw something on a terminal while the work inside goes on; elsewhere it is not shown."""
+        if not self.is_terminal:
+            yield
+            return
+        from rich.live import Live
+
+        with Live(body, console=self, refresh_per_second=REDRAWS_A_SECOND, transient=transient):
+            yield
 
 
 class Rail:
-    """Something with a mark before its first line and a rail before the others. No line ends in spaces.
+    """Puts a mark before the first line of something and a rail before the others. No line ends in spaces.
 
-    Marks are of one style each, and of characters one cell wide.
+    Each mark has one style, and its characters are one cell wide.
     """
 
     def __init__(
@@ -70,18 +88,15 @@ class Rail:
 
 
 def _trimmed(line: list[Segment]) -> list[Segment]:
-    line = list(line)
     while line:
-        text = line[-1].text.rstrip()
-        if text:
-            line[-1] = Segment(text, line[-1].style)
-            break
-        line.pop()
+        last = line.pop()
+        if text := last.text.rstrip():
+            return [*line, Segment(text, last.style)]
     return line
 
 
 def branched(bodies: Sequence[RenderableType], glyphs: Glyphs) -> Iterator[RenderableType]:
-    """Each on a branch of its own, on one rail."""
+    """The bodies as branches of one rail."""
     for number, body in enumerate(bodies, 1):
         last = number == len(bodies)
         mark = Text(f"{glyphs.corner if last else glyphs.branch} ", "dim")
@@ -90,8 +105,8 @@ def branched(bodies: Sequence[RenderableType], glyphs: Glyphs) -> Iterator[Rende
 
 
 def columns(*described: str) -> Table:
-    """Columns side by side, each described in words: its style; `right` for numbers; `wrap` or `fold` (within words,
-    too) for what may take several lines, which nothing else does."""
+    """A table without titles. A column is described in words: its style; `right` for numbers; `wrap`, or `fold` (within
+    words, too), if a cell may take several lines."""
     table = Table.grid(padding=(0, 2))
     for words in described:
         _add_column(table, "", words)
@@ -99,49 +114,48 @@ def columns(*described: str) -> Table:
 
 
 def headed(described: Mapping[str, str]) -> Table:
-    """Columns with titles, each described as in `columns`."""
+    """A table with titles; columns are described as in `columns`."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for title, words in described.items():
         _add_column(table, title, words)
     return table
 
 
-def _add_column(table: Table, title: str, words: str) -> None:
-    said = words.split()
+def _add_column(table: Table, title: str, description: str) -> None:
+    words = description.split()
     table.add_column(
         title,
-        style=" ".join(word for word in said if word not in ("right", "wrap", "fold")),
-        justify="right" if "right" in said else "left",
-        overflow="fold" if "fold" in said else "ellipsis",
-        no_wrap="wrap" not in said and "fold" not in said,
+        style=" ".join(word for word in words if word not in ("right", "wrap", "fold")),
+        justify="right" if "right" in words else "left",
+        overflow="fold" if "fold" in words else "ellipsis",
+        no_wrap="wrap" not in words and "fold" not in words,
     )
 
 
 def style_of(outcome: str) -> str:
-    """Green for clean, red where a layer broke, yellow for anything between."""
+    """Green for a clean outcome, red if a layer failed, yellow for anything between."""
     return "bold green" if outcome[1] == "-" else "bold red" if outcome[1] in "teix" else "bold yellow"
 
 
 def bar(share: float, width: int, glyphs: Glyphs, style: str) -> Text:
-    """A bar from the left, to half a cell."""
-    halves = round(max(0.0, min(share, 1.0)) * width * 2)
-    text = glyphs.full * (halves // 2) + (glyphs.left_half if halves % 2 else "")
-    return Text(text, style)
+    """A bar from the left, in steps of half a cell."""
+    full, half = divmod(round(max(0.0, min(share, 1.0)) * width * 2), 2)
+    return Text(glyphs.full * full + glyphs.left_half * half, style)
 
 
 def signed_bar(share: float, left: int, right: int, glyphs: Glyphs, styles: tuple[str, str]) -> Text:
-    """A bar that leaves an axis to the left (below zero) or to the right."""
+    """A bar from an axis to the left (below zero) or to the right."""
     full, half = divmod(round(min(abs(share), 1.0) * (left if share < 0 else right) * 2) or 1, 2)
+    axis = (glyphs.rail, "dim")
     if share < 0:
-        below = (glyphs.right_half if half else "") + glyphs.full * full
-        return Text.assemble((below.rjust(left), styles[0]), (glyphs.axis, "dim"))
-    above = glyphs.full * full + (glyphs.left_half if half else "")
-    return Text.assemble(" " * left, (glyphs.axis, "dim"), (above, styles[1]))
+        below = glyphs.right_half * half + glyphs.full * full
+        return Text.assemble((below.rjust(left), styles[0]), axis)
+    return Text.assemble(" " * left, axis, (glyphs.full * full + glyphs.left_half * half, styles[1]))
 
 
-def gauge(found: float, needed: float, width: int, glyphs: Glyphs, style: str) -> Text:
-    """How far something got on the way from 0 to 1, and where it had to get."""
-    reached = round(max(0.0, min(found, 1.0)) * width)
+def gauge(value: float, needed: float, width: int, glyphs: Glyphs, style: str) -> Text:
+    """A value on a track from 0 to 1, and a mark at the value needed."""
+    reached = round(max(0.0, min(value, 1.0)) * width)
     text = Text()
     mark = min(round(max(0.0, min(needed, 1.0)) * width), width - 1)
     for cell in range(width):
@@ -157,9 +171,9 @@ def gauge(found: float, needed: float, width: int, glyphs: Glyphs, style: str) -
 def ruler(
     value: float, edges: Sequence[float], names: Sequence[str], chosen: str, *, width: int, glyphs: Glyphs, style: str
 ) -> list[Text]:
-    """A value inside its bands: names above the line, edges below it, the value on it."""
+    """A value among its bands: names above the line, edges below it, the value on it."""
     span = edges[-1] - edges[0]
-    # The outer bands have no end; they get the room of an average inner one, more if the value lies further out.
+    # The outer bands have no end: they are as wide as an average inner one, or wider if the value lies further out.
     room = span / (len(edges) - 1) if span else max(abs(edges[0]), 0.25)
     low = min(edges[0] - room, value - room / 8)
     high = max(edges[-1] + room, value + room / 8)
@@ -178,9 +192,9 @@ def ruler(
         above.append(label, style if name == chosen else "dim")
         above.append(" " * (gap - gap // 2 + 1))
     band = sum(value >= edge for edge in edges)
-    # Rounding must not move the value across an edge it has not reached, nor onto one.
+    # Rounding must not move the value onto or across an edge it has not reached.
     here = max(starts[band], min(column(value), ends[band] - 1))
-    # Where something else decided, the value stands in a band that did not win, and must not look as if it had.
+    # If something else decided, the value is in a band that did not win, and must not look as if it had.
     here_style = style if names[band] == chosen else "bold"
     for cell in range(width):
         if cell == here:
@@ -192,14 +206,14 @@ def ruler(
     for edge, place in zip(edges, places, strict=True):
         label = f"{edge:.2f}"
         start = min(max(place - len(label) // 2, 0), width - len(label))
-        if start > below.cell_len or not below:  # labels that would run into each other are left out
+        if start > below.cell_len or not below:  # labels that would overlap are left out
             below.append(" " * (start - below.cell_len))
             below.append(label, "dim")
     return [above, line, below]
 
 
 def _spread(places: list[int], width: int) -> list[int]:
-    """The same cells, moved apart so that every band between and beside them has one of its own."""
+    """The same cells, moved apart so that every band between and beside them has at least one."""
     least = 1
     for number, place in enumerate(places):
         places[number] = max(place, least)
@@ -212,5 +226,5 @@ def _spread(places: list[int], width: int) -> list[int]:
 
 
 def _fit(name: str, width: int, glyphs: Glyphs) -> str:
-    """The name, or as much of it as there is room for."""
+    """The name, cut to a width."""
     return name if cell_len(name) <= width else set_cell_size(name, width - 1) + glyphs.dots[:1]

@@ -1,4 +1,4 @@
-"""Sources in a table: what each is called, whether it can be asked, and what it knows or what is wrong with it."""
+"""A table of sources: the name and state of each, and what it knows or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ASKABLE = ("", "ok", "configured")
 
 
 def source_table(sources: Mapping[str, Source], health: Mapping[str, Health], glyphs: Glyphs) -> Table:
-    """A row for each name in `health`, which is empty for sources that nothing is said of."""
+    """A row for each source and each name in `health`."""
     table = headed({"source": "bold", "": "", "ms": "right", "what it knows, or what is wrong": "wrap"})
     for name in dict.fromkeys((*sources, *health)):
-        found = health.get(name, Health("", ""))
-        mark = {"ok": glyphs.yes, "error": glyphs.fault}.get(found.status, glyphs.unasked)
-        state = Text(f"{mark} {found.status.replace('_', ' ')}".rstrip(), _STYLES.get(found.status, "dim"))
-        # One whose token is missing is among the sources, and knows nothing.
-        knows = sources[name].description if name in sources and found.status in _ASKABLE else found.said
-        table.add_row(visible(name), state, f"{found.ms:.0f}" if found.ms else "", visible(knows))
+        one = health.get(name, Health("", ""))
+        mark = {"ok": glyphs.yes, "error": glyphs.fault}.get(one.status, glyphs.dot)
+        state = Text(f"{mark} {one.status.replace('_', ' ')}".rstrip(), _STYLES.get(one.status, "dim"))
+        # A source without its token is among the sources, but cannot be asked.
+        knows = sources[name].description if name in sources and one.status in _ASKABLE else one.said
+        table.add_row(visible(name), state, f"{one.ms:.0f}" if one.ms else "", visible(knows))
     return table

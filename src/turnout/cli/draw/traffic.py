@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Group, RenderableType
@@ -19,19 +19,19 @@ from turnout.store import Bucket, Spent, Stats
 from turnout.store.keys import KeyUse
 from turnout.text.count import counted
 
-from .picture import elapsed
+from .picture import elapsed, fact_table
 from .screen import Glyphs, dollars, visible
 from .shape import Rail, bar, columns, headed, style_of
 
-# Rows of the picture; what is older is in the sums below it.
+# Rows of the picture; older ones are only in the sums.
 SHOWN = 31
-# Routes, outcomes and models beyond these are added up.
+# Routes, outcomes and models that are listed; the others are added up.
 LISTED = 8
 # Cells of a share's bar beside a number.
 SHARE = 20
-# Who decided, from nothing asked to a model asked: the bar's order, so that models stand at its right end.
+# The order of layers in a bar, by who decides: those that ask a model are at the right end.
 ORDER = "NDCRKSEFLA"
-# A sign and a colour for each layer, in the bar's order; a log with more layers begins again.
+# A sign and a colour for each layer, in the bar's order; with more layers they repeat.
 _SIGNS = "█▓▒░▚▞"
 _PLAIN_SIGNS = "#=+-:."
 _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
@@ -40,7 +40,7 @@ _COLOURS = ("green", "cyan", "blue", "yellow", "magenta", "white")
 def report(
     found: Stats, stretch: Stretch, waiting: Backlog, glyphs: Glyphs, width: int, changes: Sequence[ChampionChange] = ()
 ) -> RenderableType:
-    """The picture. `changes` are the promotions and rollbacks of its students, which stand between the rows."""
+    """The picture. `changes` are the promotions and rollbacks of students, drawn between the rows."""
     profiles = ", ".join(map(visible, found.profiles))
     title = Text.assemble((profiles, "bold"), (f" {glyphs.dot} {counted(found.decisions, 'decision')}", "dim"))
     title.truncate(width - 4, overflow="ellipsis")
@@ -58,43 +58,35 @@ def _sections(
     busy = [bucket for bucket in found.buckets if bucket.decisions]
     if len(busy) > 1 and found.model_share:
         first, last = (percent(bucket.model_share, 1) for bucket in (busy[0], busy[-1]))
-        said = f"a model decided {first} of the first {stretch} and {last} of the last"
-        yield Text(said, "dim")
+        yield Text(f"a model decided {first} of the first {stretch} and {last} of the last", "dim")
     yield ""
-    grid = columns("dim", "wrap")
-    for name, lines in (
-        ("routes", [_shares(found.routes, found.decisions, glyphs)]),
-        ("outcomes", [_outcomes(found, glyphs)]),
+    yield fact_table(
+        ("routes", [_shares(found.routes, found.decisions, glyphs), ""]),
+        ("outcomes", [_outcomes(found, glyphs), ""]),
         ("asked", _asked(found, glyphs)),
         ("latency", [_latency(found, glyphs)]),
         ("money", _money(found, glyphs)),
         ("waiting", _waiting(waiting)),
-    ):
-        for number, line in enumerate(lines):
-            grid.add_row("" if number else name, line)
-            if isinstance(line, Table):
-                grid.add_row("", "")
-    yield grid
+    )
 
 
 class Marks:
-    """Which sign and colour each layer has."""
+    """The sign and colour of each layer."""
 
     def __init__(self, found: Stats, glyphs: Glyphs) -> None:
         signs = _SIGNS if glyphs.full == "█" else _PLAIN_SIGNS
-        self.dot = glyphs.dot
         self.layers = sorted(found.layers, key=lambda layer: (ORDER.find(found.letters.get(layer, "")), layer))
         self.sign = {layer: signs[number % len(signs)] for number, layer in enumerate(self.layers)}
         self.style = {layer: _COLOURS[number % len(_COLOURS)] for number, layer in enumerate(self.layers)}
 
     def stacked(self, shares: Mapping[str, int], width: int) -> Text:
-        """One bar of all the layers' shares, exactly as wide as it is told to be."""
+        """One bar of all the layers' shares, exactly `width` cells wide."""
         text = Text()
-        total, done, drawn = sum(shares.values()), 0, 0
+        total, count, drawn = sum(shares.values()), 0, 0
         for layer in self.layers:
-            done += shares.get(layer, 0)
-            # Cells are rounded where a share ends, so that they always add up.
-            end = round(done / total * width)
+            count += shares.get(layer, 0)
+            # The end of each share is rounded, so that the cells always add up.
+            end = round(count / total * width)
             text.append(self.sign[layer] * (end - drawn), self.style[layer])
             drawn = end
         return text
@@ -126,7 +118,7 @@ def _over_time(
     grid.add_row(stretch, Text("decisions", dim), Text("decided by", dim), Text("model", dim))
     starts = [*(bucket.start_ms for bucket in shown[1:]), math.inf]
     for name, bucket, until in zip(names, shown, starts, strict=True):
-        # A change stands above the row it happened in: that one is the first it could tell in.
+        # A change is drawn above the row of its time, the first in which it can show.
         for change in changes:
             if bucket.start_ms <= _changed_ms(change) < until:
                 grid.add_row("", Text(glyphs.arrow, dim), Text(_changed(change), dim), "")
@@ -156,10 +148,10 @@ def _changed(change: ChampionChange) -> str:
 
 
 def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:
-    """The buckets with those between them in which nothing was decided."""
+    """The buckets, with empty ones where there were no decisions."""
     rows: list[Bucket] = []
     for bucket in buckets:
-        # A long silence is not drawn hour by hour.
+        # A long time without decisions is not drawn hour by hour.
         while rows and len(rows) < 10 * SHOWN and rows[-1].start_ms + STRETCHES[stretch] < bucket.start_ms:
             rows.append(Bucket(rows[-1].start_ms + STRETCHES[stretch], 0, {}, 0.0))
         rows.append(bucket)
@@ -167,13 +159,13 @@ def _every(buckets: tuple[Bucket, ...], stretch: Stretch) -> list[Bucket]:
 
 
 def _name(start_ms: int, stretch: Stretch) -> str:
-    # Rounded: a clock that was put forward in between must not make it the day before.
+    # Rounded: a change to summer time in between must not make it the day before.
     start = datetime.fromtimestamp(start_ms / 1000) + timedelta(hours=0 if stretch == "hour" else 2)
     return start.strftime({"hour": "%m-%d %H:00", "day": "%Y-%m-%d", "week": "%Y-%m-%d"}[stretch])
 
 
 def percent(part: float, whole: float) -> str:
-    """A share; one that is there is never rounded to nothing, nor one that is not all to all."""
+    """A share in per cent; a share between 0 and 1 is never shown as 0% or 100%."""
     share = 100 * part / whole
     if 0 < share < 1:
         return "<1%"
@@ -190,26 +182,27 @@ def _shares(counts: Mapping[str, int], total: int, glyphs: Glyphs) -> Table:
 
 def _listed(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     ranked = list(counts.items())
-    most = ranked if len(ranked) <= LISTED else ranked[: LISTED - 1]
-    yield from most
-    if rest := ranked[len(most) :]:
+    shown = len(ranked) if len(ranked) <= LISTED else LISTED - 1
+    yield from ranked[:shown]
+    if rest := ranked[shown:]:
         yield f"{len(rest)} others", sum(count for _, count in rest)
 
 
-def _asked(found: Stats, glyphs: Glyphs) -> Iterator[Table]:
-    """How often each model was asked who decides, whatever came of it."""
+def _asked(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
+    """How often each model was asked for a decision, whatever came of it."""
     if found.asked:
         named = {name or "unknown model": count for name, count in found.asked.items()}
         yield _shares(named, found.decisions, glyphs)
+        yield ""
 
 
 def _outcomes(found: Stats, glyphs: Glyphs) -> Table:
     grid = columns("", "right", "right", "wrap")
     for letters, count in _listed(found.outcomes):
         known = len(letters) == 2 and letters[0] in WHO
-        said = ", ".join(spell(letters)) if known else ""
+        meaning = ", ".join(spell(letters)) if known else ""
         style = style_of(letters) if known else ""
-        grid.add_row(Text(letters, style), f"{count:,}", percent(count, found.decisions), Text(said, "dim"))
+        grid.add_row(Text(letters, style), f"{count:,}", percent(count, found.decisions), Text(meaning, "dim"))
     return grid
 
 
@@ -224,19 +217,24 @@ def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
         yield Text("unknown: nothing was written down about the answers", "dim")
         return
     yield _by_model(found.spent, glyphs)
-    priced, compared = (sum(getattr(one, name) for one in found.spent) for name in ("priced", "compared"))
-    costs = [one.cost_usd for one in found.spent if one.cost_usd is not None]
-    yield _sum("spent", sum(costs) if costs else None, f"known for {priced:,} of {counted(answers, 'answer')}")
-    deciding = [one.classifier_usd for one in found.spent if one.classifier_usd is not None]
-    yield _sum("deciding", sum(deciding) if deciding else None, "")
-    yield _sum("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
+    yield ""
+    priced = sum(one.priced for one in found.spent)
+    compared = sum(one.compared for one in found.spent)
+    costs, deciding = _total(one.cost_usd for one in found.spent), _total(one.classifier_usd for one in found.spent)
+    yield _amount("spent", costs, f"known for {priced:,} of {counted(answers, 'answer')}")
+    yield _amount("deciding", deciding, "")
+    yield _amount("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
 
 
-def _sum(name: str, amount: float | None, known: str) -> Text:
+def _total(amounts: Iterable[float | None]) -> float | None:
+    """The sum of the known amounts; None if none is known."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
+
+
+def _amount(name: str, amount: float | None, note: str) -> Text:
     text = Text.assemble((f"{name} ", "dim"), (dollars(amount), "bold"))
-    if amount is not None and known:
-        text.append(f"  {known}", "dim")
-    return text
+    return text.append(f"  {note}", "dim") if amount is not None and note else text
 
 
 def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
@@ -260,7 +258,7 @@ def _by_model(spent: tuple[Spent, ...], glyphs: Glyphs) -> Table:
 
 
 def by_key(used: Sequence[KeyUse]) -> RenderableType:
-    """A row for each key: how often it asked, for how much, and when last."""
+    """A row for each key: its decisions, its spending, and when it was last used."""
     titles = {"key": "", "name": "fold", "tenant": "fold", "decisions": "right", "spent": "right", "last": "right"}
     table = headed(titles)
     for use in used:

@@ -1,7 +1,7 @@
-"""The providers' wire formats, spoken: a reply becomes the bytes that OpenAI or Anthropic would send.
+"""Writes the providers' wire formats: a reply becomes the bytes that OpenAI or Anthropic would send.
 
-Written from the providers' documentation and checked against their own clients, and on purpose without a line of what
-Turnout reads these formats with: a double that shares code with its subject shares its mistakes.
+Written from the providers' documentation and checked against their own clients. It deliberately shares no code with
+Turnout's reading of these formats: a double that shares code with its subject shares its mistakes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from .completion import RequestFields, ScriptedCompletion
 from .messages import MessagesDialect
 from .responses import ResponsesDialect
 
-# Characters of English per token, about: a double has no tokenizer.
+# About how many characters of English a token has: a double has no tokenizer.
 TOKEN_CHARACTERS = 4
 FAILURE = "The server had an error while processing your request."
 
 Dialect = ChatDialect | MessagesDialect | ResponsesDialect
-"""One wire format. All methods are pure: what is wrong with a request (`refusal`), an answer as a body (`whole`) or as
-a `stream`, and an `error` as a body or an event."""
+"""One wire format. All methods are pure: why a request is refused (`refusal`), an answer as a body (`whole`) or as a
+`stream`, and an `error` as a body or an event."""
 
 _CHAT = ChatDialect()
 DIALECTS: dict[str, Dialect] = {
@@ -29,13 +29,13 @@ DIALECTS: dict[str, Dialect] = {
     "/messages": MessagesDialect(),
     "/responses": ResponsesDialect(),
 }
-"""By how a path ends."""
+"""By the end of the path."""
 
 _request_fields = msgspec.json.Decoder(RequestFields)
 
 
 def compose(reply: ScriptedReply, request: Received, number: int) -> ScriptedResponse:
-    """A reply in the wire format the request is in, or the refusal a provider would give it."""
+    """A reply in the wire format of the request, or a provider's refusal of the request."""
     ident = f"req_{number:08d}"
     headers = {"content-type": "application/json", "x-request-id": ident, "request-id": ident, **reply.headers}
     if reply.body is not None:
@@ -55,14 +55,11 @@ def compose(reply: ScriptedReply, request: Received, number: int) -> ScriptedRes
         return _refusal(dialect, 400, message, headers)
     answer = _prepare(dialect, reply, request, fields, number)
     if not fields.stream:
-        return ScriptedResponse(
-            200, headers, halves(dialect.whole(answer)), is_stream=False, error=dialect.error(500, FAILURE)
-        )
-    headers = {**headers, "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-    parts = list(dialect.stream(answer))
-    return ScriptedResponse(
-        200, headers | dict(reply.headers), parts, is_stream=True, error=dialect.error_event(FAILURE)
-    )
+        parts, failure = halves(dialect.whole(answer)), dialect.error(500, FAILURE)
+        return ScriptedResponse(200, headers, parts, is_stream=False, error=failure)
+    headers |= {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **reply.headers}
+    parts, failure = list(dialect.stream(answer)), dialect.error_event(FAILURE)
+    return ScriptedResponse(200, headers, parts, is_stream=True, error=failure)
 
 
 def _refusal(dialect: Dialect, status: int, message: str, headers: dict[str, str]) -> ScriptedResponse:
@@ -77,8 +74,8 @@ def _prepare(
     calls = [(call.id or f"{dialect.call_prefix}{number:08d}{i:04d}", call) for i, call in enumerate(reply.tools)]
     usage = reply.usage
     if usage is None:
-        said = sum(map(len, pieces)) + len(reply.thinking) + sum(len(call.json) for _, call in calls)
-        usage = max(1, len(request.raw) // TOKEN_CHARACTERS), max(1, said // TOKEN_CHARACTERS)
+        written = sum(map(len, pieces)) + len(reply.thinking) + sum(len(call.json) for _, call in calls)
+        usage = max(1, len(request.raw) // TOKEN_CHARACTERS), max(1, written // TOKEN_CHARACTERS)
     options = fields.stream_options
     return ScriptedCompletion(
         number=number,

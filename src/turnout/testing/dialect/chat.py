@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, as OpenAI says them."""
+"""OpenAI's chat completions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the three wire formats share: a reply that is ready to be spoken, and how an event is written."""
+"""Code shared by the three wire formats: a reply that is ready to be written, and how an event is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from ..reply import ToolCall
 
-# Any moment will do, and the same one makes answers the same.
+# Any time will do; a fixed one makes equal answers equal.
 CREATED = 1_750_000_000
 NOTHING = Raw(b"")
 
@@ -21,7 +21,7 @@ class UsageOption(Struct):
 
 
 class RequestFields(Struct):
-    """What a provider must know of a request to answer it."""
+    """The fields of a request that a provider needs to answer it."""
 
     model: str = ""
     stream: bool | None = None
@@ -32,7 +32,7 @@ class RequestFields(Struct):
 
 
 class ScriptedCompletion(NamedTuple):
-    """A reply, with everything in it that its script left open."""
+    """A reply with all fields filled in that its script left open."""
 
     number: int
     model: str
@@ -45,7 +45,7 @@ class ScriptedCompletion(NamedTuple):
     cached: int
     finish: str
     with_usage: bool
-    """Asked for usage in the stream."""
+    """Whether the request asked for usage in the stream."""
 
     @property
     def text(self) -> str:
@@ -53,24 +53,23 @@ class ScriptedCompletion(NamedTuple):
 
 
 class OpenAIDialect:
-    """What OpenAI's two formats have in common."""
+    """Code shared by OpenAI's two formats."""
 
     call_prefix = "call_"
 
     def error(self, status: int, message: str) -> bytes:
         kind = "server_error" if status >= 500 else "requests" if status == 429 else "invalid_request_error"
-        told = {"message": message, "type": kind, "param": None, "code": _CODES.get(status)}
-        return encode({"error": told})
+        return encode({"error": {"message": message, "type": kind, "param": None, "code": _CODES.get(status)}})
 
 
 _CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 
 
 def event(kind: str, **fields: Any) -> bytes:
-    """A server-sent event that is named, and says its name again inside."""
+    """A server-sent event with a name, which its data has as well."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), encode({"type": kind, **fields}))
 
 
 def cut(text: str, length: int = 8) -> list[str]:
-    """The arguments of a tool call, as they come: without regard for what they mean."""
+    """The arguments of a tool call in pieces of equal length, as a stream has them."""
     return [text[i : i + length] for i in range(0, len(text), length)]

@@ -1,4 +1,4 @@
-"""Anthropic's messages, as Anthropic says them."""
+"""Anthropic's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..reply import Received, words
 from .completion import RequestFields, ScriptedCompletion, cut, encode, event
 
 SIGNATURE = "EqQBCgIYAhIkc2NyaXB0ZWQtcHJvdmlkZXItc2lnbmF0dXJl"
-# What Anthropic calls an error of each status.
+# The type of Anthropic's errors by status.
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -45,43 +45,24 @@ class MessagesDialect:
             {"type": "tool_use", "id": id, "name": call.name, "input": Raw(call.json.encode())}
             for id, call in answer.calls
         ]
-        ended = {"stop_reason": self._finish(answer), "stop_sequence": None}
-        return encode(
-            {
-                **self._head(answer),
-                "content": content,
-                **ended,
-                "usage": self._usage(answer, answer.tokens_out),
-            }
-        )
+        tail = {"stop_reason": self._finish(answer), "stop_sequence": None}
+        usage = self._usage(answer, answer.tokens_out)
+        return encode({**self._head(answer), "content": content, **tail, "usage": usage})
 
     def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
-        # One token has been written by the time there is anything to say.
-        begun: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
-        begun["usage"] = self._usage(answer, 1)
-        yield BodyPart("prelude", event("message_start", message={**self._head(answer), **begun}))
-        index = 0
-        if answer.thinking:
-            yield self._start("prelude", index, {"type": "thinking", "thinking": "", "signature": ""})
-            yield BodyPart("prelude", event("ping"))
-            for piece in words(answer.thinking):
-                yield self._delta(index, {"type": "thinking_delta", "thinking": piece})
-            yield self._delta(index, {"type": "signature_delta", "signature": SIGNATURE})
-            yield BodyPart("between", event("content_block_stop", index=index))
-            index += 1
-        if answer.pieces:
-            yield self._start("between" if index else "prelude", index, {"type": "text", "text": ""})
-            if not index:
+        # Anthropic's first event counts one output token.
+        usage = self._usage(answer, 1)
+        start = {**self._head(answer), "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+        yield BodyPart("prelude", event("message_start", message=start))
+        for index, (block, deltas) in enumerate(self._blocks(answer)):
+            is_tool = block["type"] == "tool_use"
+            sign: Sign = "delta" if is_tool else "between" if index else "prelude"
+            yield BodyPart(sign, event("content_block_start", index=index, content_block=block))
+            if not (index or is_tool):
                 yield BodyPart("prelude", event("ping"))
-            for piece in answer.pieces:
-                yield self._delta(index, {"type": "text_delta", "text": piece})
+            for delta in deltas:
+                yield BodyPart("delta", event("content_block_delta", index=index, delta=delta))
             yield BodyPart("between", event("content_block_stop", index=index))
-            index += 1
-        for number, (id, call) in enumerate(answer.calls, index):
-            yield self._start("delta", number, {"type": "tool_use", "id": id, "name": call.name, "input": {}})
-            for piece in ("", *cut(call.json)):
-                yield self._delta(number, {"type": "input_json_delta", "partial_json": piece})
-            yield BodyPart("between", event("content_block_stop", index=number))
         ended = {"stop_reason": self._finish(answer), "stop_sequence": None}
         yield BodyPart("between", event("message_delta", delta=ended, usage={"output_tokens": answer.tokens_out}))
         yield BodyPart("end", event("message_stop"))
@@ -96,11 +77,17 @@ class MessagesDialect:
     def _head(self, answer: ScriptedCompletion) -> dict[str, Any]:
         return {"id": f"msg_{answer.number:08d}", "type": "message", "role": "assistant", "model": answer.model}
 
-    def _start(self, sign: Sign, index: int, block: dict[str, Any]) -> BodyPart:
-        return BodyPart(sign, event("content_block_start", index=index, content_block=block))
-
-    def _delta(self, index: int, delta: dict[str, Any]) -> BodyPart:
-        return BodyPart("delta", event("content_block_delta", index=index, delta=delta))
+    def _blocks(self, answer: ScriptedCompletion) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+        """The content blocks, each as it starts and with its deltas."""
+        if answer.thinking:
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in words(answer.thinking)]
+            deltas.append({"type": "signature_delta", "signature": SIGNATURE})
+            yield {"type": "thinking", "thinking": "", "signature": ""}, deltas
+        if answer.pieces:
+            yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in answer.pieces]
+        for id, call in answer.calls:
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ("", *cut(call.json))]
+            yield {"type": "tool_use", "id": id, "name": call.name, "input": {}}, deltas
 
     def _finish(self, answer: ScriptedCompletion) -> str:
         if answer.finish == "length":
@@ -108,7 +95,7 @@ class MessagesDialect:
         return "tool_use" if answer.calls else "end_turn"
 
     def _usage(self, answer: ScriptedCompletion, written: int) -> dict[str, Any]:
-        # Anthropic counts what it read from its cache apart from the rest.
+        # Anthropic counts tokens from its cache separately.
         return {
             "input_tokens": answer.tokens_in - answer.cached,
             "cache_creation_input_tokens": 0,

@@ -1,4 +1,4 @@
-"""OpenAI's responses, as OpenAI says them."""
+"""OpenAI's responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..fault import BodyPart, Sign
 from ..reply import Received, words
 from .completion import CREATED, OpenAIDialect, RequestFields, ScriptedCompletion, cut, encode, event
 
-# What an item has when it begins.
+# The fields of an item that is still empty.
 _EMPTY: dict[str, dict[str, Any]] = {
     "message": {"content": []},
     "function_call": {"arguments": ""},
@@ -27,33 +27,32 @@ class ResponsesDialect(OpenAIDialect):
         return encode(self._response(answer, [item for item, _ in self._items(answer)]))
 
     def stream(self, answer: ScriptedCompletion) -> Iterator[BodyPart]:
-        begun = {"response": self._response(answer, None)}
-        names: list[tuple[Sign, str, dict[str, Any]]] = [
-            ("prelude", "response.created", begun),
-            ("prelude", "response.in_progress", begun),
+        start = {"response": self._response(answer, None)}
+        events: list[tuple[Sign, str, dict[str, Any]]] = [
+            ("prelude", "response.created", start),
+            ("prelude", "response.in_progress", start),
         ]
         items = list(self._items(answer))
         for index, (item, deltas) in enumerate(items):
             added = {**item, "status": "in_progress", **_EMPTY[item["type"]]}
-            names.append(("between", "response.output_item.added", {"output_index": index, "item": added}))
-            at = {"item_id": item["id"], "output_index": index}
-            names += self._spoken(item, deltas, at)
-            names.append(("between", "response.output_item.done", {"output_index": index, "item": item}))
+            events.append(("between", "response.output_item.added", {"output_index": index, "item": added}))
+            events += self._item_events(item, deltas, {"item_id": item["id"], "output_index": index})
+            events.append(("between", "response.output_item.done", {"output_index": index, "item": item}))
         whole = self._response(answer, [item for item, _ in items])
-        names.append(("end", f"response.{whole['status']}", {"response": whole}))
-        for number, (sign, name, fields) in enumerate(names):
+        events.append(("end", f"response.{whole['status']}", {"response": whole}))
+        for number, (sign, name, fields) in enumerate(events):
             yield BodyPart(sign, event(name, sequence_number=number, **fields))
 
     def error_event(self, message: str) -> bytes:
-        # The reference has these fields side by side with the type. What is sent has them inside, and OpenAI's own
+        # In the reference these fields are beside the type. OpenAI really sends them inside `error`, and its own
         # client raises only then.
-        told = {"type": "server_error", "code": "server_error", "message": message, "param": None}
-        return event("error", sequence_number=0, error=told)
+        error = {"type": "server_error", "code": "server_error", "message": message, "param": None}
+        return event("error", sequence_number=0, error=error)
 
-    def _spoken(
+    def _item_events(
         self, item: dict[str, Any], deltas: list[str], at: dict[str, Any]
     ) -> Iterator[tuple[Sign, str, dict[str, Any]]]:
-        """The events between an item's beginning and its end."""
+        """The events between the start and the end of an item."""
         if item["type"] == "function_call":
             for piece in deltas:
                 yield "delta", "response.function_call_arguments.delta", {**at, "delta": piece}
@@ -73,7 +72,7 @@ class ResponsesDialect(OpenAIDialect):
         yield "between", f"{around}.done", {**place, "part": part}
 
     def _items(self, answer: ScriptedCompletion) -> Iterator[tuple[dict[str, Any], list[str]]]:
-        """What is put out, each with its deltas."""
+        """The output items, each with its deltas."""
         number, status = answer.number, "incomplete" if answer.finish == "length" else "completed"
         if answer.thinking:
             summary = [{"type": "summary_text", "text": answer.thinking}]
@@ -87,7 +86,7 @@ class ResponsesDialect(OpenAIDialect):
             yield {**item, "name": call.name, "arguments": call.json}, cut(call.json)
 
     def _response(self, answer: ScriptedCompletion, output: list[dict[str, Any]] | None) -> dict[str, Any]:
-        """The response itself; None: it has only begun."""
+        """The response object; without output, one in progress."""
         status, details, usage = "in_progress", None, None
         if output is not None:
             status = "completed" if answer.finish == "stop" else "incomplete"

@@ -1,4 +1,4 @@
-"""Servers that sources ask, as doubles: each speaks its protocol's published shape on loopback, and fails as told.
+"""Doubles of the servers that sources ask: each speaks its published protocol on loopback, and fails on demand.
 
 >>> import asyncio
 >>> from turnout.testing.source import KumaDouble

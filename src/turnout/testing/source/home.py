@@ -1,6 +1,6 @@
-"""Home Assistant: states over HTTP, the registries over its WebSocket, and a template where those are not allowed.
+"""Home Assistant: states over HTTP, the registries over its WebSocket, and a template for users without access to them.
 
-It has no service that could switch anything, and counts requests that try: a reader makes none.
+It switches nothing and counts requests that try to: a source that only reads makes none.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class HomeDouble(SourceDouble):
         self.aliases = aliases or {}
         self.token = token
         self.registries = registries
-        """Whether a user like this may list them."""
+        """Whether the user may list the registries."""
         self.switched = 0
 
     def routes(self) -> Sequence[web.RouteDef]:
@@ -73,8 +73,8 @@ class HomeDouble(SourceDouble):
         talk = web.WebSocketResponse()
         await talk.prepare(request)
         await talk.send_json({"type": "auth_required", "ha_version": VERSION})
-        said = await talk.receive_json()
-        if said.get("access_token") != self.token:
+        login = await talk.receive_json()
+        if login.get("access_token") != self.token:
             await talk.send_json({"type": "auth_invalid", "message": "Invalid access token or password"})
             await talk.close()
             return talk

@@ -23,7 +23,7 @@ class Day(NamedTuple):
 
 
 class MeteoDouble(SourceDouble):
-    """`days` begin with today; what is not said is fine weather. Hours are like their day."""
+    """`days` begin with today; the others have fine weather. All hours of a day are alike."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""What all doubles of sources have in common: a real server on loopback, and every way in which one fails.
+"""Code shared by the doubles of sources: a real server on loopback, and the ways it can fail.
 
-A trouble changes what is sent and nothing else, so that every trouble works for every protocol.
+A trouble changes only what is sent, so that every trouble works for every protocol.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from aiohttp import web
 Trouble = Literal["slow", "empty", "malformed", "deep", "down", "denied", "hung", "huge", "bomb", "page", "elsewhere"]
 """
 - `slow`: answers after `slow_s`.
-- `empty`: has nothing, in the protocol's own way.
+- `empty`: has no results, in the protocol's own way.
 - `malformed`: half of the answer.
-- `deep`: brackets inside brackets, a hundred thousand of them.
+- `deep`: a hundred thousand nested brackets.
 - `down`: status 503.
 - `denied`: status 401.
 - `hung`: takes the request and never answers.
 - `huge`: an answer without an end.
-- `bomb`: 32 MB, compressed to a few bytes, unasked.
+- `bomb`: 32 MB, compressed to a few bytes.
 - `page`: a page of HTML, status 200, as a captive portal sends it.
 - `elsewhere`: a redirect to a cloud's metadata service.
 """
@@ -82,7 +82,7 @@ class SourceDouble:
         await self.stop()
 
     async def stop(self) -> None:
-        """As if no server were there."""
+        """Stop the server, as if there were none."""
         self._free.set()
         if self._runner is not None:
             await self._runner.cleanup()
