@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
@@ -196,15 +197,25 @@ def _quiet() -> None:
         pool.setLevel(logging.ERROR)
 
 
+class TextDumper(Dumper):
+    """Sends bytes as text, whose type the server takes from the column."""
+
+    def dump(self, obj: Any) -> bytes:
+        data: bytes = obj
+        return data
+
+
 def _configure(connection: psycopg.Connection[Any]) -> None:
     # JSON columns are passed on as they were written and decoded where they are needed.
     connection.adapters.register_loader("json", TextLoader)
+    connection.adapters.register_dumper(bytes, TextDumper)
 
 
 @lru_cache(maxsize=256)
 def spelled(statement: str) -> bytes:
-    """A constant of `sql` with its placeholders as psycopg writes them."""
-    return re.sub(r":([a-z_]+)", r"%(\1)s", statement).replace("?", "%s").encode()
+    """A constant of `sql` with its placeholders as psycopg writes them. Bytes are sent as text already."""
+    plain = statement.replace("cast(? as text)", "?")
+    return re.sub(r":([a-z_]+)", r"%(\1)s", plain).replace("?", "%s").encode()
 
 
 def without_password(url: str) -> str:

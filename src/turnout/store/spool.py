@@ -27,8 +27,8 @@ SUFFIX = ".spool"
 UNNAMED = ".new"
 # A segment is given up for a new one at this size: small enough to be removed soon, large enough that it is rare.
 SEGMENT_BYTES = 4 * 1024 * 1024
-# One transaction's worth: some 200 rows, a few milliseconds of work.
-BATCH_BYTES = 256 * 1024
+# One transaction's worth: some 300 rows, ten milliseconds of work.
+BATCH_BYTES = 512 * 1024
 # An emptied segment is cut back to nothing above this size; below, it may as well be appended to.
 CUT_BYTES = 1024 * 1024
 # A file that is taken for a dead one's while it is made is made again; twice in a row does not happen by chance.

@@ -54,11 +54,12 @@ _OF_KEY = """
   (cast(:key_id as text) is null or d.key_id = :key_id)
 """
 
-# --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
+# --- what the journal writes, its rows' fields in order; whatever is there already stays as it is. JSON comes as bytes,
+# which become text without being decoded.
 
 ADD_PROFILE = """
 insert into profiles (hash, name, resolved, created_ms, patterns)
-values (?, ?, ?, ?, ?)
+values (?, ?, cast(? as text), ?, cast(? as text))
 on conflict (hash) do update set patterns = excluded.patterns
 where profiles.patterns is null and excluded.patterns is not null
 """
@@ -66,7 +67,7 @@ where profiles.patterns is null and excluded.patterns is not null
 ADD_DECISION = f"""
 insert into decisions ({_DECISION}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-  ?, ?, ?, ?, ?, ?, ?, ?, ?
+  ?, ?, ?, ?, ?, ?, cast(? as text), cast(? as text), ?
 )
 on conflict do nothing
 """
@@ -74,7 +75,7 @@ on conflict do nothing
 ADD_OUTCOME = f"""
 insert into outcomes ({_OUTCOME}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-  ?, ?, ?, ?, ?, ?, ?, ?
+  ?, ?, ?, ?, ?, cast(? as text), cast(? as text), ?
 )
 on conflict do nothing
 """
