@@ -449,7 +449,8 @@ def conceal(slot: Slot, text: str) -> str:
     """A provider's text as a client may see it: without the key and without the provider's address."""
     if text in HARMLESS_VALUES:
         return text
-    text = slot.hide(text)
+    if slot.key is not None:
+        text = slot.key.hide(text)
     if slot.origin is None or slot.origin.host not in text.casefold():
         return text
     host = re.escape(slot.origin.host)

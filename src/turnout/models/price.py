@@ -47,6 +47,8 @@ def cost_usd(slot: Slot, usage: Usage) -> float | None:
     prices = prices_of(slot, usage.input_tokens)
     if prices is None:
         return None
+    if not (usage.cached_tokens or usage.cache_write_tokens or usage.cache_write_1h_tokens):
+        return (usage.input_tokens * prices.input_usd + usage.output_tokens * prices.output_usd) / MILLION
     left = usage.input_tokens
     cached = min(usage.cached_tokens, left)
     left -= cached

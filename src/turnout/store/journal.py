@@ -284,8 +284,6 @@ class Journal:
                 if time.monotonic() >= self._adopt_at:
                     self._adopt_at = time.monotonic() + ADOPT_EVERY_S
                     spool.adopt()
-                # Before the look at the spool: a caller that was just answered adds its next row meanwhile.
-                self._restore()
                 if spool.written == spool.taken:
                     if self._chore is None or not self._chore():
                         self._rest()
@@ -402,6 +400,8 @@ class Journal:
                 self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
         if done:
             _answer(done, self._refused)
+        # Last, because a caller that was just answered can add its next row meanwhile.
+        self._restore()
         return True
 
     def _write_apart(self, rows: Sequence[Row], read: Sequence[bytes], why: Unwritable, refused: list[Refusal]) -> int:
