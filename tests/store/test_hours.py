@@ -14,7 +14,7 @@ from msgspec import Raw
 from stored import select
 from turnout.core.decision import first_id
 from turnout.store import Store, TimeSpan, open_store
-from turnout.store.backend import HOUR_MS, hour_of, late_hours
+from turnout.store.backend import HOUR_MS, hour_of, late_hours, record
 from turnout.store.hours import EDGES, count_hour, edges_of, percentiles, ranges
 from turnout.store.retention import DAY_MS, prune
 from turnout.store.row import NOTHING, DecisionRow, OutcomeRow
@@ -133,7 +133,7 @@ def test_an_hour_that_is_not_over_is_not_counted(store: Store) -> None:
 def test_rows_of_this_hour_are_not_late() -> None:
     now = decision(1, time.time_ns() // 1_000_000)
     old = decision(2, HERE - 3 * HOUR_MS + 7)
-    assert late_hours([now, old, answer(old)]) == [HERE - 3 * HOUR_MS]
+    assert late_hours(map(record, [now, old, answer(old)])) == [HERE - 3 * HOUR_MS]
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(0, 40 * HOUR_MS), st.integers(0, 40 * HOUR_MS))

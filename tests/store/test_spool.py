@@ -63,9 +63,9 @@ class TestLines:
         letter = data.draw(st.integers(1, 255).filter(lambda one: one != whole[at] and one != 10))
         damaged = whole[:at] + bytes((letter,)) + whole[at + 1 :]
         assert list(contents(damaged)) == [None]
-        assert list(contents(whole[:-1][:at])) == [None] or at >= len(whole) - 1
+        assert at == 0 or list(contents(whole[:at])) == [None]
 
-    @pytest.mark.parametrize("torn", [b"", b"\n", b"0" * 8, b"00000000", b"garbage\n", b"\xff\xfe\n", b"00000001 \n"])
+    @pytest.mark.parametrize("torn", [b"\n", b"0" * 8, b"00000000", b"garbage\n", b"\xff\xfe\n", b"00000001 \n"])
     def test_garbage(self, torn: bytes) -> None:
         assert list(contents(torn)) == [None]
 

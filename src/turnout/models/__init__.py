@@ -1,1 +1,1 @@
-"""Language models: slots and what fills them, what they cost, how a classifier is asked, and one that needs no key."""
+"""Language models: slots and the models that fill them, prices, classifier calls, and a demonstration model."""

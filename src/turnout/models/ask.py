@@ -1,7 +1,7 @@
-"""The models that fill slots, and how one of our own questions is put to one: a classifier call.
+"""The models that fill slots, and the classifier call that asks one of them a question of our own.
 
-One attempt, one deadline, one breaker for each endpoint. The user's text is data: it stands in the user turn, fenced,
-and never in the system role. What comes back is text; whether it is an answer is for the layer that asked to say.
+One attempt, one deadline, one breaker for each endpoint. The user's text is data: it is fenced in the user turn and
+never in the system role. The reply is text; the layer that asked decides whether it is an answer.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from turnout.net.client import Client, Response
 from .generate import Completion, Generation
 from .price import cost_usd
 from .provider import Wire
-from .refusal import NoAnswer, told
+from .refusal import NoAnswer, public_message
 from .slot import Endpoint, Slot, Slots
 from .wire import FORMATS
 from .wire.format import UNREADABLE, Format, read_members
 from .wire.value import Message, MessagePart, ModelRequest
 
-# An answer to a classification is a few dozen tokens; anything near this is not one.
+# An answer to a classification has a few dozen tokens; anything near this size is not one.
 REPLY_BYTES = 256 * 1024
 
 
@@ -38,16 +38,16 @@ class Models:
         self.breakers: defaultdict[Endpoint, Breaker] = defaultdict(Breaker)
         self.retries = RetryBudget()
         self.live: set[Response] = set()
-        """Streams that are being relayed."""
+        """Responses whose streams are being relayed to clients."""
 
     def filled_with(self, slots: Slots) -> Models:
-        """Other models in the slots; what is known of each model's health is kept."""
+        """The same with other slots; breakers and retries are shared, so each model's health stays known."""
         other = copy(self)
         other.slots = slots
         return other
 
     def cut(self) -> None:
-        """End every stream now; each tells its client that it is incomplete."""
+        """End every stream now; each client is told that its answer is incomplete."""
         for response in list(self.live):
             response.close()
 
@@ -59,7 +59,7 @@ class Models:
         return self.slots.find(name) or self.slots.by_id(name)
 
     def is_open(self, slot: str) -> bool:
-        """Whether the slot's breaker lets nothing through just now. Asking takes the probe of a half-open one."""
+        """Whether the slot's breaker blocks calls now. On a half-open breaker this call takes the probe."""
         found = self._find(slot)
         return found is not None and not self.breaker(found).allows()
 
@@ -67,14 +67,14 @@ class Models:
         return self.breakers[slot.endpoint]
 
     async def ask(self, name: str, prompt: Prompt) -> Reply:
-        """Put a question to the slot; raises NetError, which names no place: it becomes part of a decision. Its cause
-        does."""
+        """Ask the slot's model. Raises NetError without the provider's address, because it becomes part of a decision;
+        the error's cause has the address."""
         slot = self._find(name)
         if slot is None or slot.origin is None:
             raise Broken(f"no model fills the slot {name!r}")
         wire: Wire = "anthropic-messages" if slot.wires[0] == "anthropic-messages" else "openai-chat"
-        said = (("system", prompt.system), ("user", prompt.user))
-        messages = tuple(Message(role, (MessagePart(text=text),)) for role, text in said)
+        turns = (("system", prompt.system), ("user", prompt.user))
+        messages = tuple(Message(role, (MessagePart(text=text),)) for role, text in turns)
         schema = prompt.schema if slot.structured else None
         fields = read_members(json.encode(FORMATS[wire].write_request(messages, prompt.max_tokens, schema)))
         request = ModelRequest(wire, slot.model, fields, messages)
@@ -83,14 +83,14 @@ class Models:
         found = await generation.attempt(slot, breaker, probe=breaker.state != "closed")
         if isinstance(found, Completion):
             return _reply(FORMATS[wire], slot, found.first)
-        if not isinstance(found, NetError):  # there is no budget that could refuse
+        if not isinstance(found, NetError):  # a provider's refusal; without a budget nothing else is returned
             found = NoAnswer(f"{slot.id} answered {found.status}")
         cause = type(found)(slot.hide(str(found)))
-        raise type(found)(told(slot.id, cause)) from cause
+        raise type(found)(public_message(slot.id, cause)) from cause
 
 
 class TokenCounts(Struct):
-    """A usage whose counts are numbers: a price is calculated from them."""
+    """A usage whose counts must be numbers, because a price is calculated from them."""
 
     prompt_tokens: float | None = None
     completion_tokens: float | None = None
@@ -102,11 +102,11 @@ _counts = json.Decoder(TokenCounts)
 
 
 def _reply(form: Format, slot: Slot, raw: bytes) -> Reply:
-    """The text of an answer; of one that had to keep to a schema, the object."""
+    """The text of an answer, or the object where a schema was given."""
     try:
         response = form.read_response(raw)
         parts, _ = form.read_parts(response)
-        # Who does not say how many tokens it took has not said that it took none.
+        # A response without a usage has an unknown cost, not a cost of zero.
         cost = None
         if response.usage is not None:
             _counts.decode(response.fields["usage"])

@@ -1,7 +1,7 @@
-"""A model that needs no key, no network and no weights, so that everything runs end to end from the first minute.
+"""A demonstration model without key, network or weights, so that everything runs end to end from the first minute.
 
-It answers in the wire format it is asked in, streaming or not, always the same to the same question, and says what it
-is. It is not intelligent, and its tokens cost nothing.
+It answers in the wire format of the request, streaming or not, and gives the same answer to the same question. The
+answer says that it is a demonstration. Its tokens cost nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .wire.format import TOKEN_CHARACTERS
 
 
 def answer(slot: str, question: str) -> str:
-    """What the demonstration model says."""
+    """The demonstration model's answer."""
     asked = " ".join(outside(question).split())
     short = asked if len(asked) <= 120 else asked[:119] + "…"
     return (
@@ -43,7 +43,7 @@ def _pieces(text: str) -> list[str]:
 
 
 class DemoExchange:
-    """What the demonstration model answers, as if it had come over a connection."""
+    """The demonstration model's answer in the shape of a network exchange."""
 
     status = 200
 
@@ -58,4 +58,4 @@ class DemoExchange:
         return next(self._pieces, b"")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: there is no connection."""

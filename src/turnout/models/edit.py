@@ -1,7 +1,7 @@
-"""Changes or removes one slot in the user's settings file and leaves every other line of it as it is.
+"""Changes or removes one slot in the user's settings file and keeps every other line.
 
-The lines are edited as text, so that comments stay. Whether that did what it should is then read from the result: the
-same settings but for this slot. A file written in a way that the edit does not understand is left alone.
+The file is edited as text, so that comments stay. The result is parsed and must differ in this slot alone; a file whose
+layout the edit does not understand is not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TABLE = re.compile(r"\s*\[")
 
 
 def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathLike[str] | None = None) -> Path:
-    """Fill a slot with a model; the file that says so now. What cannot be used is refused and changes nothing."""
+    """Fill a slot with a model; returns the settings file. A slot that cannot be used is refused, without a change."""
     if not _NAME.match(slot):
         raise ConfigError([Problem(repr(slot), "a slot's name is letters, digits, - and _")])
     if not model.isprintable():
@@ -34,18 +34,19 @@ def set_slot(slot: str, model: str, base_url: str | None, config: str | os.PathL
     text = read_source(file, MOST_BYTES) if os.path.lexists(file) else ""
     from_source(text, file.name)
     before = _slots(text)
-    told = {"model": model} | ({"base_url": base_url} if base_url is not None else {})
+    fields = {"model": model} | ({"base_url": base_url} if base_url is not None else {})
     wanted = dict(before) if before else {name: {"model": tier} for name, tier in DEFAULT_TIERS.items()}
-    held = before.get(slot)
-    held = held if isinstance(held, dict) else {}
-    kept = {key: value for key, value in held.items() if key not in ("model", "base_url")}
-    wanted[slot] = kept | told
-    changed = edited(text, slot, told, fresh=not before)
-    if not _says(changed, wanted):
-        said = f"models.{slot} is written in a way this command cannot change: change it there, to {told}"
-        raise ConfigError([Problem(str(file), said)])
+    old = before.get(slot)
+    old = old if isinstance(old, dict) else {}
+    kept = {key: value for key, value in old.items() if key not in ("model", "base_url")}
+    wanted[slot] = kept | fields
+    changed = edited(text, slot, fields, fresh=not before)
+    if not _has_slots(changed, wanted):
+        why = f"models.{slot} is written in a way this command cannot change: change it there, to {fields}"
+        raise ConfigError([Problem(str(file), why)])
     document = from_source(changed, file.name)
-    read_table(document, {slot: document.tree["models"][slot]})  # with what it keeps, its key above all
+    # Checked with the fields it keeps, above all its key.
+    read_table(document, {slot: document.tree["models"][slot]})
     save_settings(file, changed)
     return file
 
@@ -59,7 +60,7 @@ def unset_slot(slot: str, config: str | os.PathLike[str] | None = None) -> Path:
     if slot not in slots:
         raise ConfigError([Problem(str(file), f"there is no slot {slot[:80]!r} in it{suggest(slot, slots)}")])
     changed = removed(text, slot)
-    if not _says(changed, {name: entry for name, entry in slots.items() if name != slot}):
+    if not _has_slots(changed, {name: entry for name, entry in slots.items() if name != slot}):
         problem = f"models.{slot} is written in a way this command cannot change: remove it there"
         raise ConfigError([Problem(str(file), problem)])
     save_settings(file, changed)
@@ -84,12 +85,12 @@ def removed(text: str, slot: str) -> str:
     return "\n".join(lines)
 
 
-def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
-    """The settings with this slot. The first slot a user names brings the default tiers along: naming one must not
-    take the others away."""
-    # Not `splitlines`: it would cut a string in two at U+0085 or U+2028, which end no line in TOML.
+def edited(text: str, slot: str, fields: dict[str, str], *, fresh: bool) -> str:
+    """The settings with this slot. With `fresh`, the default tiers are written too: they apply only while no slot is
+    configured, and naming one must not remove the others."""
+    # Not `splitlines`, which also splits at U+0085 and U+2028: those do not end a line in TOML.
     lines = text.removesuffix("\n").split("\n") if text else []
-    pairs = [f"{key} = {toml_text(value)}" for key, value in told.items()]
+    pairs = [f"{key} = {toml_text(value)}" for key, value in fields.items()]
     head = _find(lines, rf'\s*\[\s*models\s*\.\s*(["\']?){slot}\1\s*\]\s*(?:#.*)?\Z')
     if head is not None:
         end = _end(lines, head)
@@ -97,7 +98,7 @@ def edited(text: str, slot: str, told: dict[str, str], *, fresh: bool) -> str:
         return "\n".join([*lines[: head + 1], *pairs, *body, *lines[end:]]) + "\n"
     short = _find_short(lines, slot)
     if short is not None:
-        value = toml_value(told["model"] if len(told) == 1 else told)
+        value = toml_value(fields["model"] if len(fields) == 1 else fields)
         return "\n".join([*lines[:short], f"{slot} = {value}", *lines[short + 1 :]]) + "\n"
     others = {name: tier for name, tier in DEFAULT_TIERS.items() if name != slot} if fresh else {}
     for name, tier in others.items():
@@ -118,19 +119,19 @@ def _find(lines: list[str], pattern: str, start: int = 0, end: int | None = None
 
 
 def _end(lines: list[str], head: int) -> int:
-    """Where the table that begins with a line ends."""
+    """The line after the table that begins at `head`."""
     return next((i for i in range(head + 1, len(lines)) if _TABLE.match(lines[i])), len(lines))
 
 
 def _slots(text: str) -> dict[str, Any]:
-    """What a settings file says of slots, the short way of writing one spelled out."""
+    """The slots of a settings file, each as a table."""
     table = tomllib.loads(text).get("models", {})
     if not isinstance(table, dict):
         return {}
     return {name: {"model": entry} if isinstance(entry, str) else entry for name, entry in table.items()}
 
 
-def _says(text: str, slots: dict[str, Any]) -> bool:
+def _has_slots(text: str, slots: dict[str, Any]) -> bool:
     try:
         return _slots(text) == slots
     except tomllib.TOMLDecodeError:

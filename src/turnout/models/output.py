@@ -1,7 +1,7 @@
-"""How long an answer each family of models can give, and whether it thinks without saying what.
+"""The longest answer of each model family, and whether it has hidden reasoning.
 
-Facts from the providers' model pages. A slot's own `max_output_tokens` goes before them; a family that is not here gets
-a limit that every chat model in use accepts.
+Facts from the providers' model pages. A slot's own `max_output_tokens` overrides them; an unlisted family gets a limit
+that every chat model in use accepts.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Family(NamedTuple):
     pattern: str
     max_output_tokens: int
     thinks: bool = False
-    """It thinks before it answers, bills that as output, and does not say all of it."""
+    """It reasons before it answers, bills that as output, and does not show all of it."""
 
 
-# The first that matches counts. A name may begin with the maker's, as OpenRouter spells it.
+# The first match counts. A model's name may have a prefix with its maker, as on OpenRouter.
 FAMILIES = (
     Family(r"claude-opus-4[-.][678]", 128_000),
     Family(r"claude-opus-4[-.]5", 64_000),
@@ -59,5 +59,5 @@ def max_output_tokens(slot: Slot) -> int:
 
 
 def thinks_silently(slot: Slot) -> bool:
-    """Whether it may bill output that no stream shows."""
+    """Whether the model may bill output that it does not stream."""
     return _family(slot.model).thinks

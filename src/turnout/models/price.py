@@ -1,6 +1,6 @@
-"""What tokens cost. The list comes with a library and is read offline; a slot's own prices go before it.
+"""What tokens cost. The price list comes with a library and is read offline; a slot's own prices override it.
 
-A model that is not listed has no price. That is `None` all the way to the log, never zero.
+A model that is not listed has no price: `None` all the way to the log, never zero.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from .slot import Prices, Slot, Slots
 
 MILLION = 1_000_000
-# More tokens than any exchange has; what a provider reports above it is a mistake or an attack, and stays countable.
+# More tokens than any exchange has. A provider that reports more is wrong or hostile; the count is capped here.
 MOST_TOKENS = 1_000_000_000
-# Below this every model has one price; some charge more for a longer prompt, from 128,000 tokens on.
+# Up to this size every model has one price; some charge more for longer prompts, from 128,000 tokens on.
 FLAT_TOKENS = 100_000
 # Prices of longer prompts are looked up in steps, rounded up.
 STEP_TOKENS = 10_000
@@ -35,16 +35,16 @@ class Usage(Struct, frozen=True, gc=False):
     cache_write_1h_tokens: int = 0
     """Of the input, stored there for an hour."""
     final: bool = False
-    """It is the count of the whole answer; else of what was written when it was told."""
+    """Whether it counts the whole answer, or only what was written when it was reported."""
 
     def before(self, tokens: int) -> Usage:
-        """What it says of an answer that goes on for so many tokens."""
+        """This usage, no longer final if more tokens followed it."""
         return replace(self, final=False) if tokens and self.final else self
 
 
 def cost_usd(slot: Slot, usage: Usage) -> float | None:
     """What an exchange cost; None if the model has no known price."""
-    prices = slot.prices if slot.prices is not None else prices_of(slot, usage.input_tokens)
+    prices = prices_of(slot, usage.input_tokens)
     if prices is None:
         return None
     if not (usage.cached_tokens or usage.cache_write_tokens or usage.cache_write_1h_tokens):
@@ -61,12 +61,12 @@ def cost_usd(slot: Slot, usage: Usage) -> float | None:
 
 
 def most_usd(slots: Iterable[Slot], usage: Usage) -> float | None:
-    """What an exchange would have cost with the most expensive of these; None if none has a known price."""
+    """What an exchange would have cost in the most expensive of these slots; None if no price is known."""
     return max([cost for slot in slots if (cost := cost_usd(slot, usage)) is not None], default=None)
 
 
 def learn(slots: Slots) -> Slots:
-    """Look every model up now: the list takes a third of a second to load, which no request should wait for."""
+    """Look up every model now: loading the list takes a third of a second, which no request should wait for."""
     for slot in slots.slots.values():
         prices_of(slot)
     known = {name: replace(slot, context_tokens=context_of(slot), is_learnt=True) for name, slot in slots.slots.items()}
@@ -74,7 +74,7 @@ def learn(slots: Slots) -> Slots:
 
 
 def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
-    """The prices of a prompt of so many tokens."""
+    """A slot's prices for a prompt of this length."""
     if slot.prices is not None:
         return slot.prices
     size = 1000 if input_tokens <= FLAT_TOKENS else -(-input_tokens // STEP_TOKENS) * STEP_TOKENS
@@ -82,7 +82,7 @@ def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
 
 
 def context_of(slot: Slot) -> int | None:
-    """How many tokens fit into the model, if that is known."""
+    """The model's context window in tokens, if it is known."""
     if slot.is_learnt or slot.context_tokens is not None:
         return slot.context_tokens
     return _listed(slot.provider, slot.model, 1000)[1]

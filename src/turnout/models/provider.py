@@ -1,6 +1,6 @@
-"""Providers by name: where they are, which wire formats they speak, which header carries their key.
+"""Providers by name: their addresses, their wire formats, and the header that carries their key.
 
-A table of facts. A provider that is not in it is any OpenAI-compatible server, and its slot says where it is.
+A table of facts. A provider that is not listed is an OpenAI-compatible server whose slot gives the address.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CHAT: tuple[Wire, ...] = ("openai-chat",)
 
 class Provider(Struct, frozen=True):
     base_url: str | None
-    """None: the slot must say it."""
+    """None: the slot must give it."""
     env: str | None
-    """The environment variable its key is usually in; None: it needs none."""
+    """The environment variable that usually holds its key; None if it needs none."""
     wires: tuple[Wire, ...] = CHAT
     chat_limit: str = "max_tokens"
-    """The member of a chat completion that limits its answer. OpenAI renamed its own; others took the new name or not,
-    and a name a provider does not know limits nothing."""
+    """The member of a chat completion that limits its answer. OpenAI renamed it, not everyone followed, and a provider
+    ignores a name it does not know."""
 
 
 NEW_LIMIT = "max_completion_tokens"
@@ -41,7 +41,7 @@ PROVIDERS: dict[str, Provider] = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1", None),
     "demo": Provider("demo:", None, WIRES),
 }
-"""`demo` is the model that ships with Turnout: it answers offline and says what it is."""
+"""`demo` is the demonstration model that ships with Turnout."""
 
 PATHS: dict[Wire, str] = {
     "openai-chat": "/chat/completions",
@@ -49,12 +49,12 @@ PATHS: dict[Wire, str] = {
     "openai-responses": "/responses",
 }
 
-# Anthropic wants the version of its interface named; this is the only one there has been since June 2023.
+# Anthropic requires the version of its API in each request; this has been the only one since June 2023.
 ANTHROPIC_VERSION = "2023-06-01"
 
 
 def limit_field(wire: Wire, provider: str) -> str:
-    """The member of a request that limits how long the answer may be."""
+    """The member of a request that limits the length of the answer."""
     match wire:
         case "anthropic-messages":
             return "max_tokens"

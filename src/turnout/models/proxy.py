@@ -1,7 +1,7 @@
-"""The table `[net]`: the proxy that leads out of this network, where a company has one.
+"""The table `[net]`: a company's outbound proxy.
 
-Only what is written there is used, never a variable such as HTTPS_PROXY that a shell happens to have. A proxy that is
-configured and cannot be read is an error: requests never go around it.
+Only the settings file is used, never a variable such as HTTPS_PROXY that a shell happens to have. A configured proxy
+that cannot be read is an error: requests never bypass it.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _TYPE = msgspec.inspect.type_info(NetSettings)
 def read_proxy(document: Document) -> Proxy | None:
     """The proxy of a settings file."""
     table: Any = document.tree.get("net", {})
-    problems = [document.problem(path, said) for path, said in conform(table, _TYPE, ("net",))]
+    problems = [document.problem(path, why) for path, why in conform(table, _TYPE, ("net",))]
     if problems:
         raise ConfigError(problems)
-    said = msgspec.convert(table, NetSettings).proxy
-    if said is None:
+    setting = msgspec.convert(table, NetSettings).proxy
+    if setting is None:
         return None
     where = ("net", "proxy")
-    if isinstance(said, str):
-        if "@" in said:
-            refused = 'a password does not belong in a file: proxy = { env = "NAME" } or { file = "PATH" }'
-            raise ConfigError([document.problem(where, refused)])
-        url = said
+    if isinstance(setting, str):
+        if "@" in setting:
+            why = 'a password does not belong in a file: proxy = { env = "NAME" } or { file = "PATH" }'
+            raise ConfigError([document.problem(where, why)])
+        url = setting
     else:
-        secret = said.read("net.proxy")
+        secret = setting.read("net.proxy")
         if secret is None:
-            raise ConfigError([document.problem(where, f"{said.place} is empty: it must hold http://host:port")])
+            raise ConfigError([document.problem(where, f"{setting.place} is empty: it must hold http://host:port")])
         url = secret.reveal()
     try:
         return proxy_of(url)

@@ -1,7 +1,7 @@
-"""Vectors from a server: anything that answers OpenAI's `/v1/embeddings`, such as Ollama with bge-m3.
+"""Vectors from a server that speaks OpenAI's `/v1/embeddings`, such as Ollama with bge-m3.
 
-One attempt, one deadline and one breaker, as for a question to a model. What comes back is checked (as many vectors as
-texts, in order, of one width, finite) and brought to length 1, since not every server does that.
+One attempt, one deadline and one breaker, as for a question to a model. The vectors are checked (one for each text, in
+order, of one width, finite) and normalised to length 1, which not every server does.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SLOT = "embedder"
 PATH = "/embeddings"
 # Servers take hundreds; at 64 short texts a model on a laptop still answers within a second or two.
 BATCH = 64
-# What a local embedder reads of a text at most, so that a student sees as much of it here as there.
+# As much of a text as a local embedder reads, so that a student sees the same part of it.
 CHARACTERS = 8192
 # A batch on a cold server, which may have to load its model first.
 DEADLINE_MS = 30_000.0
 # 64 vectors of 8,192 numbers, each written with up to 24 characters.
 ANSWER_BYTES = 16 * 1024 * 1024
-# More than any model has: a width beyond it is a mistake or an attack.
+# More than any model has: a larger width is a mistake or an attack.
 WIDEST = 16_384
 
 
@@ -56,7 +56,7 @@ _decoder = msgspec.json.Decoder(_Vectors)
 
 
 class RemoteEmbeds(Embeds):
-    """The embedder that fills a slot. `fetch` is for event loops, `embed` for everybody else."""
+    """The embedder that fills a slot. Event loops await `fetch`; other threads call `embed`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class RemoteEmbeds(Embeds):
         self.origin = slot.origin
         self.proxy = proxy
         self.client = client
-        """Of the event loop that fetches; without one, each call has its own."""
+        """Belongs to the event loop that calls `fetch`; without one, each call makes its own."""
         self.deadline_ms = deadline_ms
         self.breaker = Breaker()
         self._width = width
@@ -86,11 +86,11 @@ class RemoteEmbeds(Embeds):
 
     @property
     def width(self) -> int:
-        """As told, or as the first answer had it; 0 before that."""
+        """The configured width, or the first answer's; 0 before that."""
         return self._width
 
     def embed(self, texts: Sequence[str], /) -> Array:
-        """As `fetch`, for a thread that may wait."""
+        """As `fetch`, for a thread that may block."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -118,7 +118,9 @@ class RemoteEmbeds(Embeds):
         asked = [number for number, text in enumerate(texts) if text and not text.isspace()]
         found: list[Array] = []
         for start in range(0, len(asked), BATCH):
-            batch = [_sent(texts[number]) for number in asked[start : start + BATCH]]
+            # Lone surrogates cannot be sent.
+            cut = (texts[number][:CHARACTERS] for number in asked[start : start + BATCH])
+            batch = [text.encode("utf-8", "replace").decode("utf-8") for text in cut]
             found.append(self._read(await self._ask(batch, client), len(batch)))
         rows = np.zeros((len(texts), self._width), np.float32)
         if found:
@@ -147,7 +149,7 @@ class RemoteEmbeds(Embeds):
         except NetError as error:
             if counts:
                 breaker.failed()
-            raise type(error)(slot.hide(str(error))) from None  # no error has the key
+            raise type(error)(slot.hide(str(error))) from None  # without the key
         finally:
             if answered:
                 breaker.succeeded()
@@ -159,44 +161,39 @@ class RemoteEmbeds(Embeds):
         """The vectors of an answer, in the order they were asked for."""
         import numpy as np
 
-        who = self.slot.id
+        model = self.slot.id
         try:
             answer = _decoder.decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Broken(f"{who} answered something that is not /v1/embeddings ({type(error).__name__})") from None
+            raise Broken(f"{model} answered something that is not /v1/embeddings ({type(error).__name__})") from None
         rows = sorted(answer.data, key=lambda row: row.index)
         if [row.index for row in rows] != list(range(count)):
-            raise Broken(f"{who} answered {len(rows)} vectors, not one for each of {count} texts")
+            raise Broken(f"{model} answered {len(rows)} vectors, not one for each of {count} texts")
         widths = {len(row.embedding) for row in rows}
         width = self._width or min(widths)
         if widths != {width} or not 0 < width <= WIDEST:
             found = ", ".join(map(str, sorted(widths)))
             expected = f"{width} are expected" if 0 < width <= WIDEST else f"1 to {WIDEST:,} can be used"
-            raise Broken(f"{who} answered vectors of {found} numbers; {expected}")
+            raise Broken(f"{model} answered vectors of {found} numbers; {expected}")
         vectors = np.array([row.embedding for row in rows], np.float64)
-        with np.errstate(over="ignore"):  # a length that is no number is found below
+        with np.errstate(over="ignore"):  # an infinite length is refused below
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not (lengths > 0).all():
-            raise Broken(f"{who} answered a vector without a direction: all zeros, or too large")
+            raise Broken(f"{model} answered a vector without a direction: all zeros, or too large")
         self._width = width
         unit: Array = (vectors / lengths).astype(np.float32)
         return unit
 
 
-def _sent(text: str) -> str:
-    """What is sent of a text; half of a pair of surrogates cannot be."""
-    return text[:CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-
-
 def remote_embedder(slots: Slots, client: Client | None = None) -> RemoteEmbeds | None:
-    """The embedder of the slot `embedder`, if the configuration has one."""
+    """The embedder of the slot `embedder`, if one is configured."""
     slot = slots.find(SLOT)
     return None if slot is None else RemoteEmbeds(slot, client, proxy=slots.proxy)
 
 
 def choose_embedder(slots: Slots, client: Client | None = None) -> Embeds | None:
-    """The embedder the configuration names, where it can be used; else the one that is installed here, if one is."""
+    """The configured embedder if it can be used, else the installed one if there is one."""
     slot = slots.find(SLOT)
     if slot is not None and slot.origin is not None and slot.usable:
-        return RemoteEmbeds(slot, client, proxy=slots.proxy)
+        return remote_embedder(slots, client)
     return find_embedder()

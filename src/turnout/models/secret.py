@@ -1,7 +1,7 @@
-"""A secret that does not show itself: not in a repr, a log line, JSON or a traceback's locals as text.
+"""A secret that is never shown: not in a repr, a log line, JSON or the locals of a traceback.
 
-No error is raised where a key's bytes are at hand: what is wrong with them is a value, and the code that raises has
-only that. A UnicodeDecodeError, for one, carries all that it could not decode.
+Code that handles a key's bytes raises no error; it returns what is wrong with them, and its caller raises. An error
+raised there could carry the key: a UnicodeDecodeError has the bytes it could not decode.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from turnout.core.conceal import HIDDEN, looks_secret
 from turnout.core.errors import ConfigError, Problem
 from turnout.text.file import read_bytes, reason_of
 
-# Fewer characters of a secret than this give nothing away.
+# Fewer consecutive characters of a secret than this give nothing away.
 RUN = 8
-# No server takes a header that is longer.
+# No server accepts a longer header.
 MOST_BYTES = 64 * 1024
 
-_MARKS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BAD = re.compile(rb"[^\x21-\x7e]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Secret:
-    """Holds a value that only `reveal` gives away."""
+    """Holds a value that only `reveal` returns."""
 
     __slots__ = ("_runs", "_value")
 
@@ -40,7 +40,7 @@ class Secret:
         return self._value
 
     def hide(self, text: str) -> str:
-        """A text from a place that was told the secret, without it: not even eight characters of it in a row."""
+        """The text without the secret, not even eight consecutive characters of it."""
         size = min(RUN, len(self._value))
         if not self._runs or not any(text[at : at + size] in self._runs for at in range(len(text) - size + 1)):
             return text
@@ -63,7 +63,7 @@ class Secret:
 
 
 class SecretPlace(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a secret is: in an environment variable or in a file. Never in the configuration itself."""
+    """Where a secret is: in an environment variable or in a file, never in the configuration itself."""
 
     env: str | None = None
     file: str | None = None
@@ -76,7 +76,7 @@ class SecretPlace(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
         if isinstance(found, str):
             raise ConfigError([Problem(where, found)])
         if found is None and looks_secret(self.env or self.file or ""):
-            # Shown nowhere, and least of all as the place where a key is missing.
+            # It must not be shown, as `place` would be where a key is missing.
             raise ConfigError([Problem(where, f"this looks like a key itself, not like the name of one: {HOW}")])
         return found
 
@@ -91,7 +91,7 @@ HOW = 'a key is { env = "NAME" } or { file = "PATH" }'
 def _in_variable(name: str) -> Secret | str | None:
     if not _VARIABLE.fullmatch(name):
         return f"what follows env is no name of a variable (letters, digits and _): {HOW}"
-    # Bytes that are not UTF-8 come as lone surrogates, which would be an error of their own.
+    # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded otherwise.
     return _key(os.environ.get(name, "").encode("utf-8", "surrogateescape"), f"${name}")
 
 
@@ -106,10 +106,9 @@ def _in_file(name: str) -> Secret | str | None:
 
 
 def _key(raw: bytes, place: str) -> Secret | str | None:
-    """The key that these bytes are, or what is wrong with them: not a byte of them is in that."""
-    for mark, encoding in _MARKS:
-        if raw.startswith(mark):
-            return f"{place} is {encoding} text: save it as plain text (UTF-8)"
+    """The key in these bytes, or what is wrong with them, without any of the bytes."""
+    if raw.startswith(_UTF16_MARKS):
+        return f"{place} is UTF-16 text: save it as plain text (UTF-8)"
     raw = raw.removeprefix(b"\xef\xbb\xbf").strip()
     bad = _BAD.search(raw)
     if bad is None:

@@ -1,7 +1,7 @@
-"""Slots: the names a policy uses for models (`simple`, `main`, `classifier`), and what fills each.
+"""Slots: the names a policy uses for models (`simple`, `main`, `classifier`), and the model that fills each.
 
-A slot is configured in `turnout.toml`; what it leaves out comes from its provider's row. A slot that lacks its key is
-there all the same and says so: it is skipped with that reason, never silently.
+A slot is configured in `turnout.toml`; its provider's row has the defaults. A slot without its key still exists and is
+skipped with that reason, never silently.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ from .secret import Secret, SecretPlace
 Seconds = Annotated[float, Meta(gt=0.0)]
 Price = Annotated[float, Meta(ge=0.0)]
 
-# Tiers of the seed, as the specification lists them.
+# The tiers that the specification lists.
 DEFAULT_TIERS = {
     "simple": "google/gemini-2.5-flash",
     "medium": "anthropic/claude-haiku-4-5",
     "complex": "anthropic/claude-sonnet-4-6",
     "reasoning": "anthropic/claude-opus-4-6",
 }
-# Who stands in for a slot that is not configured.
-STAND_INS = {"classifier": "simple", "router": "classifier", "conversational": "main"}
-STAND_INS |= {"main": "medium"}
-# Variables that name a model of Ollama's for a slot that the settings do not mention, as the specification has them.
+# Variables that name an Ollama model for a slot that is not in the settings, as the specification lists them.
 OLLAMA = {"main": "OLLAMA_MODEL_NAME", "conversational": "OLLAMA_MODEL_NAME_CONVERSATIONAL"}
 AUDITORS = ("topic_finder", "source_checker", "adversarial_checker", "writing_agent", "publisher")
-STAND_INS |= {f"claims_{agent}": "main" for agent in AUDITORS}
+# The slot that stands in for one that is not configured.
+STAND_INS = {
+    **{"classifier": "simple", "router": "classifier", "conversational": "main", "main": "medium"},
+    **{f"claims_{agent}": "main" for agent in AUDITORS},
+}
 
 
 class Prices(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,9 +51,9 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
     output_usd: Price
     cached_input_usd: Price | None = None
     cache_write_usd: Price | None = None
-    """Input that the provider stores in its prompt cache; by default 1.25 times the input price, as with Anthropic."""
+    """Input stored in the provider's prompt cache; by default 1.25 times the input price, as with Anthropic."""
     cache_write_1h_usd: Price | None = None
-    """The same for an hour; by default twice the input price."""
+    """Input stored there for an hour; by default twice the input price."""
 
     @property
     def cached_usd(self) -> float:
@@ -68,16 +69,16 @@ class Prices(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SlotTerms(Struct, frozen=True, kw_only=True):
-    """What a slot's table says of its model and how it is asked, used as it is written."""
+    """The settings of a slot that are used as they are written."""
 
     plain_http: bool = False
     """Its key may go to a public address over http, where others can read it."""
     context_tokens: Annotated[int, Meta(gt=0)] | None = None
     max_output_tokens: Annotated[int, Meta(gt=0)] | None = None
-    """The longest answer the model can give: what a request without a limit is given under a budget."""
+    """The longest answer the model can give: the limit set under a budget where a request has none."""
     hosted_tools_usd: Price | None = None
     """The most that tools run by the provider (web search, code) may cost in one request. Without it, requests that
-    use them are refused under a budget: no limit of ours bounds what they cost."""
+    use them are refused under a budget: nothing else bounds their cost."""
     images: bool = True
     tools: bool = True
     structured: bool = False
@@ -85,7 +86,7 @@ class SlotTerms(Struct, frozen=True, kw_only=True):
     prices: Prices | None = None
     """By default what the price list knows; an unknown model has no price, not zero."""
     first_token_s: Seconds = 30.0
-    """Of a stream, whose beginning tells that the provider is there; an answer in one piece may take all its time."""
+    """The wait for a stream's first token; an answer in one piece may take `total_s`."""
     idle_s: Seconds = 20.0
     total_s: Seconds = 600.0
 
@@ -96,10 +97,10 @@ class SlotFile(SlotTerms, frozen=True, forbid_unknown_fields=True, omit_defaults
     model: str
     """`provider/model`."""
     base_url: str | None = None
-    """Of an OpenAI-compatible server; by default the provider's own."""
+    """An OpenAI-compatible server's; by default the provider's own."""
     key: SecretPlace | None = None
     wires: tuple[Wire, ...] | None = None
-    """The wire formats it speaks."""
+    """The wire formats the provider speaks."""
     private: bool = False
     """Its host may resolve to a private address."""
 
@@ -108,41 +109,42 @@ SLOT_TYPE = msgspec.inspect.type_info(SlotFile)
 
 
 class Endpoint(NamedTuple):
-    """What is asked: two slots with one are one, and share a breaker; two with one id and two URLs or keys are two."""
+    """A model at an address with an account. Slots with the same endpoint share a breaker; the same model behind
+    another URL or key is another endpoint."""
 
     id: str
     origin: Origin | None
     path: str
     account: str
-    """Where its key is from, empty if it needs none: each account has limits of its own."""
+    """Where its key comes from, empty if it needs none: each account has its own limits."""
 
 
 class Slot(SlotTerms, frozen=True):
-    """A slot, ready to be used."""
+    """A slot, ready for use."""
 
     name: str
     provider: str
     model: str
-    """As its provider names it."""
+    """The provider's name for it."""
     id: str
     """`provider/model`, by which a client may ask for it."""
     origin: Origin | None
-    """Where it is; None for the demonstration model, which is here."""
+    """Its address; None for the demonstration model, which is built in."""
     path: str
     key: Secret | None
     needs_key: str
-    """Where a key should be and is not; empty if the slot can be used."""
+    """Where its missing key should be; empty if the slot can be used."""
     wires: tuple[Wire, ...]
     endpoint: Endpoint
     is_learnt: bool = False
-    """What the price list knows of its window is in `context_tokens`."""
+    """Whether `context_tokens` has the window from the price list."""
 
     @property
     def usable(self) -> bool:
         return not self.needs_key
 
     def hide(self, text: str) -> str:
-        """What its provider said, without the key it was sent."""
+        """A provider's text without the key that was sent to it."""
         return self.key.hide(text) if self.key is not None else text
 
 
@@ -153,10 +155,10 @@ class Slots(Struct, frozen=True):
     demo: bool = False
     """Nothing is configured: the demonstration model fills every slot."""
     proxy: Proxy | None = None
-    """The way to those that are not private."""
+    """The proxy to addresses that are not private."""
 
     def find(self, name: str) -> Slot | None:
-        """The slot of that name, or the one that stands in for it."""
+        """The slot with that name, or its stand-in."""
         seen = set()
         while name not in self.slots:
             if name in seen or name not in STAND_INS:
@@ -166,36 +168,36 @@ class Slots(Struct, frozen=True):
         return self.slots[name]
 
     def answering(self, name: str) -> Slot | None:
-        """Who answers for a route that names this slot: with nothing configured, the demonstration model."""
+        """The slot that answers for a route; with nothing configured, the demonstration model."""
         found = self.find(name)
         return make_slot(name, SlotFile("demo/demo")) if found is None and self.demo else found
 
     def all_by_id(self, ident: str) -> list[Slot]:
-        """The slots a client names as `provider/model`, in the order they are configured in."""
-        if "/" not in ident:  # `auto` and the tiers, as nearly everybody asks
+        """The slots with the id `provider/model`, in the order of the settings."""
+        if "/" not in ident:  # `auto` and the tiers, which most requests ask for
             return []
         wanted = ident.casefold()
         return [slot for slot in self.slots.values() if slot.id.casefold() == wanted]
 
     def by_id(self, ident: str) -> Slot | None:
-        """The first of them that has its key; else the first."""
+        """The first slot with that id that has its key; else the first."""
         found = self.all_by_id(ident)
         return next((slot for slot in found if slot.usable), found[0] if found else None)
 
     @property
     def classifier(self) -> Slot | None:
-        """The slot that can be asked to classify, if there is one that can be used."""
+        """The slot for classifying, if it can be used."""
         found = self.find("classifier")
         return found if found is not None and found.usable and found.provider != "demo" else None
 
     @property
     def origins(self) -> frozenset[Origin]:
-        """Where the process may connect to for models."""
+        """The addresses of all models."""
         return frozenset(slot.origin for slot in self.slots.values() if slot.origin is not None)
 
     @property
     def egress(self) -> Egress:
-        """The guard that lets a client go there."""
+        """The guard that allows connections to the models alone."""
         return Egress(self.origins, self.proxy)
 
 
@@ -203,22 +205,19 @@ def load_slots(config: str | os.PathLike[str] | None = None) -> Slots:
     """The slots of the user's settings. Without any: the default tiers if a key for one is there, else the demo."""
     file = settings_file(config)
     document = read(file) if file is not None else None
-    table: Any = document.tree.get("models") if document is not None else None
     proxy = read_proxy(document) if document is not None else None
-    if not table:
+    demo = False
+    if document is not None and (table := document.tree.get("models")):
+        slots = read_table(document, table)
+    else:
         slots = {name: make_slot(name, SlotFile(model)) for name, model in DEFAULT_TIERS.items()}
-        if any(slot.usable for slot in slots.values()):
-            return Slots(_with_ollama(slots), proxy=proxy)
-        slots = {name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}
-        return Slots(_with_ollama(slots), demo=True)
-    assert document is not None  # noqa: S101 - a table comes from a document
-    return Slots(_with_ollama(read_table(document, table)), proxy=proxy)
-
-
-def _with_ollama(slots: dict[str, Slot]) -> dict[str, Slot]:
-    """What the environment names, where the settings are silent."""
+        demo = not any(slot.usable for slot in slots.values())
+        if demo:
+            slots = {name: make_slot(name, SlotFile("demo/demo")) for name in DEFAULT_TIERS}
+    # The environment names models only for slots that the settings do not.
     named = {name: os.environ.get(variable, "") for name, variable in OLLAMA.items() if name not in slots}
-    return slots | {name: make_slot(name, SlotFile(f"ollama/{model}")) for name, model in named.items() if model}
+    slots |= {name: make_slot(name, SlotFile(f"ollama/{model}")) for name, model in named.items() if model}
+    return Slots(slots, demo, proxy)
 
 
 def read_table(document: Document, table: Any) -> dict[str, Slot]:
@@ -228,16 +227,16 @@ def read_table(document: Document, table: Any) -> dict[str, Slot]:
     slots: dict[str, Slot] = {}
     for name, entry in table.items():
         if isinstance(entry, str):
-            entry = {"model": entry}  # noqa: PLW2901 - the short way to write the same
+            entry = {"model": entry}  # noqa: PLW2901 - the short form of the same table
         key = entry.get("key") if isinstance(entry, dict) else None
-        # Whatever it is instead of a place may be the key itself, and is not shown.
+        # Anything else may be the key itself, and is not shown.
         if key is not None and not (isinstance(key, dict) and all(isinstance(value, str) for value in key.values())):
-            said = 'a key does not belong in a file: key = { env = "NAME" } or { file = "PATH" }'
-            problems.append(document.problem(("models", name, "key"), said))
+            why = 'a key does not belong in a file: key = { env = "NAME" } or { file = "PATH" }'
+            problems.append(document.problem(("models", name, "key"), why))
             continue
-        found = [document.problem(path, said) for path, said in conform(entry, SLOT_TYPE, ("models", name))]
-        problems += found
-        if found:
+        wrong = [document.problem(path, why) for path, why in conform(entry, SLOT_TYPE, ("models", name))]
+        problems += wrong
+        if wrong:
             continue
         try:
             slots[name] = make_slot(name, msgspec.convert(entry, SlotFile))
@@ -271,11 +270,11 @@ def make_slot(name: str, file: SlotFile) -> Slot:
     if place is None and row is not None and row.env is not None and file.base_url is None:
         place = SecretPlace(env=row.env)
     if place is not None and origin is not None and not file.plain_http and is_exposed(origin):
-        said = (
+        why = (
             f"its key would go to {origin} unencrypted: use https, private = true for a host of your own network, or "
             "plain_http = true if that is meant"
         )
-        raise ConfigError([Problem(where, said)])
+        raise ConfigError([Problem(where, why)])
     key = place.read(where) if place is not None else None
     return Slot(
         name=name,

@@ -1,4 +1,4 @@
-"""Where decisions live: one schema, two databases, one journal in front of them.
+"""Stores decisions: one schema, two databases, one journal in front of them.
 
 >>> import turnout, turnout.store
 >>> with turnout.store.open_store("decisions.db") as store:  # doctest: +SKIP

@@ -1,7 +1,7 @@
-"""Which processes are there: each holds a lock that the system ends with it, however it ends.
+"""Which worker processes are alive: each holds a lock that the system releases when it ends, however it ends.
 
-No clock and no heartbeat: who can take a worker's lock knows that the worker is gone. On one machine it is a lock on a
-file, in PostgreSQL a lock of a connection.
+No clock and no heartbeat: if a worker's lock can be taken, the worker is gone. It is a lock on a file beside a SQLite
+store, and a connection's lock in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .store import Store
 if TYPE_CHECKING:
     import psycopg
 
-# Tells our locks from those of other programs in the same database: any number that is ours alone.
+# Separates our locks from those of other programs in the same database: any number of our own.
 LOCK_SPACE = 7_276_102
-# How soon a worker that waits for another asks again. A statement that waits for a lock would hold up what makes an
-# index beside running transactions, and that may be what the other does.
-ASK_S = 0.05
+# How often a waiting worker tries again. A statement that waits for a lock would block the building of an index beside
+# running transactions, which the other worker may be doing.
+RETRY_S = 0.05
 TRY_LOCK = "select pg_try_advisory_lock(hashtextextended(%s, %s))"
 
 
@@ -36,15 +36,15 @@ class Workers(ABC):
 
     @abstractmethod
     def join(self, worker: str) -> None:
-        """Be there until `close`, under this name. Said again, it makes up for a connection that was lost."""
+        """Hold this worker's lock until `close`. A second call takes it again if the connection was lost."""
 
     @abstractmethod
     def gone(self, worker: str) -> contextlib.AbstractContextManager[bool]:
-        """Whether a worker is no longer there; as long as the context lasts no other process is told so."""
+        """Whether a worker is gone; within the context no other process gets that answer."""
 
     @abstractmethod
     def alone(self) -> contextlib.AbstractContextManager[None]:
-        """One worker at a time, and the others wait: to make tables, say."""
+        """A context for one worker at a time, such as for creating tables; others wait."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -58,13 +58,11 @@ class FileWorkers(Workers):
 
     def join(self, worker: str) -> None:
         if self._held is None:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path = self._folder / worker
             self._held = self._take(self._path)
 
     @contextlib.contextmanager
     def gone(self, worker: str) -> Iterator[bool]:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._folder / worker
         file = self._take(path)
         if file is None:
@@ -78,8 +76,7 @@ class FileWorkers(Workers):
     def alone(self) -> Iterator[None]:
         import fcntl
 
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(self._folder / "alone.lock", os.O_CREAT | os.O_RDWR, 0o600), "r+b") as file:
+        with self._open(self._folder / "alone.lock") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -89,10 +86,14 @@ class FileWorkers(Workers):
             self._held.close()
             self._held = None
 
+    def _open(self, path: Path) -> IO[bytes]:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
+
     def _take(self, path: Path) -> IO[bytes] | None:
         import fcntl
 
-        file = os.fdopen(os.open(path, os.O_CREAT | os.O_RDWR, 0o600), "r+b")
+        file = self._open(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -124,12 +125,12 @@ class PostgresWorkers(Workers):
 
     @contextlib.contextmanager
     def gone(self, worker: str) -> Iterator[bool]:
-        """Asked over a connection of its own: a lock can be taken again by the connection that holds it."""
+        """Uses a connection of its own, because the connection that holds a lock can take it again."""
         import psycopg
 
         with contextlib.ExitStack() as opened:
             is_gone = False
-            with contextlib.suppress(psycopg.Error):  # who cannot ask knows nothing
+            with contextlib.suppress(psycopg.Error):  # unknown: not gone
                 connection = opened.enter_context(contextlib.closing(psycopg.connect(self._url, autocommit=True)))
                 is_gone = _is_taken(connection, worker)
             yield is_gone
@@ -140,7 +141,7 @@ class PostgresWorkers(Workers):
 
         with contextlib.closing(psycopg.connect(self._url, autocommit=True)) as connection:
             while not _is_taken(connection, "alone"):
-                time.sleep(ASK_S)
+                time.sleep(RETRY_S)
             yield
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class PostgresWorkers(Workers):
 
 
 def _is_taken(connection: psycopg.Connection[Any], name: str) -> bool:
-    """Whether the connection has the lock now."""
+    """Try to take a lock; returns whether the connection has it now."""
     found = connection.execute(TRY_LOCK, (name, LOCK_SPACE)).fetchone()
     return bool(found and found[0])
 
@@ -163,7 +164,7 @@ def workers_of(store: Store) -> Workers:
 
 
 def database_errors() -> tuple[type[Exception], ...]:
-    """What a library over SQLAlchemy raises where its database does not answer. Imported by then."""
+    """Errors that a library over SQLAlchemy raises if its database does not answer."""
     from sqlalchemy.exc import DBAPIError
 
     return (DBAPIError,)

@@ -1,6 +1,7 @@
-"""What a database does for the store, and the errors it may end with. SQLite and PostgreSQL add how they connect.
+"""What a database does for the store, and the errors it may raise. SQLite and PostgreSQL add how they connect.
 
-Every statement runs in a transaction: a reading one sees one moment, a writing one happens as a whole or not at all.
+Every statement runs in a transaction: a reading one sees one snapshot, a writing one is applied completely or not at
+all.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ _JSON = {kind: [at for at, field in enumerate(fields(kind)) if field.type is Raw
 
 
 class Unwritable(StoreError):
-    """A row the database refuses for what it says: waiting will not help."""
+    """The database refuses a row because of its content: waiting will not help."""
 
 
 class Transaction:
-    """A connection inside a transaction. Both databases' libraries have the interface that Python asks of them all;
-    `spelled` is how a constant of `sql` reads in this one's."""
+    """A connection inside a transaction. Both libraries have Python's database interface; `spelled` turns a constant of
+    `sql` into the library's own notation."""
 
     def __init__(self, connection: Any, spelled: Callable[[str], str | bytes] = str) -> None:
         self.connection = connection
@@ -60,11 +61,11 @@ class Transaction:
         return rows
 
     def change(self, statement: str, values: Values) -> int:
-        """Run one statement; how many rows it touched."""
+        """Run one statement; returns how many rows it touched."""
         return int(self.connection.execute(self.spelled(statement), values).rowcount)
 
     def many(self, statement: str, rows: Sequence[Values] | Sequence[Record]) -> int:
-        """Run one statement for each row; how many rows it touched."""
+        """Run one statement for each row; returns how many rows were touched."""
         with closing(self.connection.cursor()) as cursor:
             cursor.executemany(self.spelled(statement), rows)
             return int(cursor.rowcount)
@@ -77,55 +78,55 @@ class Backend(ABC):
     steps: ClassVar[str] = LOG
     """The package that holds the steps of its schema."""
     where: str
-    """How messages call it: a path, or an address without its password."""
+    """Its name in messages: a path, or an address without its password."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Statements that change nothing."""
+        """A transaction for statements that change nothing."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
-        """Changes that happen together or not at all."""
+        """A transaction for changes."""
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Transaction]:
-        """Reads of one moment, whatever is written meanwhile and however long they take."""
+        """A transaction whose reads all see the same moment, however long they take."""
 
     @abstractmethod
     def applied(self, transaction: Transaction) -> list[AppliedMigration]:
-        """The migrations that were applied; none where there is no schema yet."""
+        """The migrations that were applied; none if there is no schema yet."""
 
     @abstractmethod
     def check(self) -> None:
-        """A short look before the first write after an unclean end; raises StoreDamaged."""
+        """A short check before the first write after an unclean end; raises StoreDamaged."""
 
     @abstractmethod
     def problems(self) -> Iterable[str]:
-        """What is wrong with the database itself, in sentences."""
+        """The faults the database finds in itself, in sentences."""
 
     @abstractmethod
     def measured(self) -> Mapping[str, Value]:
-        """`size_bytes`, `version`, and what only this kind of database has."""
+        """`size_bytes`, `version`, and facts that only this kind of database has."""
 
     @abstractmethod
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        """Copy everything, while it is in use, into an empty SQLite file."""
+        """Copy the whole database, while it is in use, into an empty SQLite file."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     def write(self, rows: Sequence[Row]) -> int:
-        """Add rows in one durable transaction; how many were there already, profiles aside."""
+        """Add rows in one durable transaction; returns how many were there already, not counting profiles."""
         repeated = 0
+        by_kind: dict[type, list[Record]] = {}
+        for row in rows:
+            by_kind.setdefault(type(row), []).append(record(row))
         with self.transaction() as changes:
-            by_kind: dict[type, list[Record]] = {}
-            for row in rows:
-                by_kind.setdefault(type(row), []).append(record(row))
             for kind, statement in ADD:
                 if records := by_kind.get(kind):
                     added = changes.many(statement, records)
                     repeated += len(records) - added if kind is not ProfileRow else 0
-            for hour in late_hours(rows):
+            for hour in late_hours(by_kind.get(DecisionRow, []) + by_kind.get(OutcomeRow, [])):
                 changes.change(sql.LATE_HOUR, {"hour_ms": hour})
         return repeated
 
@@ -134,19 +135,19 @@ class Backend(ABC):
             return reads.read(statement, values)
 
     def change(self, statement: str, values: Values) -> int:
-        """Run one statement in a transaction of its own; how many rows it touched."""
+        """Run one statement in its own transaction; returns how many rows it touched."""
         with self.transaction() as changes:
             return changes.change(statement, values)
 
     def pending(self) -> list[Migration]:
-        """The steps its schema still needs; raises SchemaTooNew or StoreDamaged."""
+        """The steps the schema still needs; raises SchemaTooNew or StoreDamaged."""
         with self.reading() as reads:
             return pending(migrations(self.name, self.steps), self.applied(reads), self.where)
 
     def migrate(self) -> list[Migration]:
-        """Take the pending steps; which they were."""
+        """Apply the pending steps and return them."""
         with self.migrating() as changes:
-            # Asked again inside the transaction: another process may have been quicker.
+            # Read again inside the transaction: another process may have been quicker.
             changes.change(sql.SCHEMA_TABLE, {})
             steps = pending(migrations(self.name, self.steps), self.applied(changes), self.where)
             for step in steps:
@@ -157,37 +158,32 @@ class Backend(ABC):
         return steps
 
     def migrating(self) -> AbstractContextManager[Transaction]:
-        """A transaction that no other process migrates beside."""
+        """A transaction during which no other process migrates."""
         return self.transaction()
 
 
 def record(row: Row) -> Record:
-    """A row's fields as a database takes them: JSON as text."""
+    """A row's fields as statements take them, JSON as bytes."""
     values = list(astuple(row))
     for column in _JSON[type(row)]:
-        raw = values[column]
-        values[column] = None if len(raw) == 4 and bytes(raw) == b"null" else str(raw, "utf-8")
+        form = bytes(values[column])
+        values[column] = None if form == b"null" else form
     return tuple(values)
 
 
 def hour_of(ms: int) -> int:
-    """When the hour began."""
+    """The beginning of the hour."""
     return ms // HOUR_MS * HOUR_MS
 
 
 @lru_cache(maxsize=1)
 def _begin_of_hour(hour: int) -> str:
-    """What no id of that hour or a later one is below; worked out once an hour."""
+    """The lowest possible id of that hour, calculated once an hour."""
     return first_id(hour * HOUR_MS)
 
 
-def late_hours(rows: Iterable[Row]) -> list[int]:
-    """The hours of these rows that are over, in order: two writers mark them in the same one."""
-    # Ids begin with their time and are compared as they are: hardly any is late.
+def late_hours(records: Iterable[Record]) -> list[int]:
+    """The hours of these decisions and outcomes that are over, sorted: all writers mark them in the same order."""
+    # Their first column is the decision's id, which begins with its time; hardly any is late.
     now = _begin_of_hour(time.time_ns() // 1_000_000 // HOUR_MS)
-    idents = (
-        row.id if isinstance(row, DecisionRow) else row.decision_id
-        for row in rows
-        if isinstance(row, DecisionRow | OutcomeRow)
-    )
-    return sorted({hour_of(id_ms(ident)) for ident in idents if ident < now})
+    return sorted({hour_of(id_ms(row[0])) for row in records if row[0] < now})

@@ -1,6 +1,6 @@
-"""Answers and choices that are fresh for a while, so that they outlive the process that got them.
+"""A cache of answers and choices that outlives the process.
 
-Each space has at most so many entries: the writer that adds one removes what has expired, and the oldest beyond that.
+Each space has a limit of entries: adding one removes those that have expired, and the oldest beyond the limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class CacheRows:
         self._backend = backend
 
     def get(self, tenant: str, ident: str, now_ms: int) -> tuple[bytes, int] | None:
-        """An entry and when it expires; None if there is none that is fresh."""
+        """An entry and when it expires; None if there is no fresh one."""
         found = self._backend.read(sql.CACHED, {"tenant": name(tenant), "id": ident, "now_ms": now_ms})
         return (found[0][0].encode(), found[0][1]) if found else None
 
@@ -33,5 +33,5 @@ class CacheRows:
         return int(self._backend.read(sql.COUNT_CACHED, values)[0][0])
 
     def clear(self, tenant: str, space: str) -> int:
-        """Forget a tenant's entries; how many there were."""
+        """Delete a tenant's entries; returns how many."""
         return self._backend.change(sql.CLEAR_CACHED, {"tenant": name(tenant), "space": space})

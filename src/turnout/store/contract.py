@@ -1,7 +1,7 @@
-"""The contract monitor: what happened is held against the rules the profile declares.
+"""The contract monitor: compares what happened with the rules of the profile.
 
-The rules are data and the check is the core's own (`core.contract.violations`); this file says what the facts are, for
-a decision and for its outcome. An unknown fact is absent, and an absent fact breaks no rule.
+The rules are data and `core.contract.violations` checks them; this file derives the facts of a decision and of its
+outcome. An unknown fact is absent, and an absent fact breaks no rule.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from turnout.core.decision import Decision, Step
 if TYPE_CHECKING:
     from .row import Outcome
 
-# What a decision can say of itself; the rest of a contract speaks of policies, which are checked when a profile is
-# loaded, and of what happens afterwards.
+# Facts of a decision. Other facts are about policies, which are checked when a profile is loaded, or about what happens
+# after the decision.
 DECIDED = frozenset(("by", "classifier_called", "fallback"))
-
-
-# What an outcome says, or what an application may vouch for in its extra fields.
+# Facts of an outcome, some of them only from an application's extra fields.
 SETTLED = frozenset(
     ("attempts", "classifier_called", "classifier_history", "cost_usd", "fallback", "model", "retrieval", "tokens")
 )
@@ -31,7 +29,7 @@ PHASES: tuple[tuple[Phase, frozenset[str]], ...] = (("decision", DECIDED), ("out
 
 
 def phases(rule: Rule) -> tuple[Phase, ...]:
-    """When a rule can be seen to be broken; never, for one that speaks of policies alone and is checked at load."""
+    """When a rule can be checked; empty for one about policies alone, which is checked at load."""
     facts = {*rule.forbidden, *rule.must, *rule.at_most}
     return tuple(phase for phase, known in PHASES if facts & known)
 
@@ -42,7 +40,7 @@ def decided_rules(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def was_called(step: Step) -> bool:
-    """Whether a model was really asked: not where the layer was skipped, or its breaker open."""
+    """Whether a model was asked: not if the layer was skipped or its breaker was open."""
     if step.place.cost != "network":
         return False
     if step.fault is not None:
@@ -59,7 +57,7 @@ def decision_facts(decision: Decision) -> dict[str, Fact]:
 
 
 def outcome_facts(by: str, outcome: Outcome) -> dict[str, Fact]:
-    """What is known after the answer. `model` is the slot: a contract speaks the profile's language."""
+    """The facts known after the answer. `model` is the slot, because contracts name slots."""
     known = (outcome.input_tokens, outcome.output_tokens)
     facts: dict[str, Fact] = {
         "by": by,
@@ -70,14 +68,13 @@ def outcome_facts(by: str, outcome: Outcome) -> dict[str, Fact]:
         "fallback": None if outcome.fallback is None else True,
         "tokens": None if known == (None, None) else sum(count or 0 for count in known),
     }
-    # An application may vouch for more: what it sends to a classifier, say.
+    # An application may report more, such as what it sends to a classifier.
     facts |= {name: fact for name, fact in outcome.extra.items() if name in OBSERVED and name not in facts}
     return facts
 
 
 def check_decision(rules: Sequence[Rule], decision: Decision) -> list[Violation]:
-    spoken = [rule for rule in rules if rule.applies(decision.routes, decision.by)]
-    return list(violations(spoken, decision.routes, decision_facts(decision))) if spoken else []
+    return list(violations(rules, decision.routes, decision_facts(decision)))
 
 
 def check_outcome(rules: Sequence[Rule], routes: Sequence[str], by: str, outcome: Outcome) -> list[Violation]:

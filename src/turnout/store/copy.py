@@ -1,7 +1,7 @@
-"""A store copied whole: into a backup, out of one, from one kind of database to the other.
+"""Copies a whole store: into a backup, out of one, from one kind of database to the other.
 
-Read in one moment and written in one transaction: a copy is complete or it is not there. A backup is always a SQLite
-file, whatever it is a backup of, so one file format is enough to keep, to move and to look into.
+A copy reads one snapshot and is written in one transaction: it is complete or it does not exist. A backup is always a
+SQLite file, also of PostgreSQL, so there is one format to keep, to move and to inspect.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ class Table(NamedTuple):
     """The statement that reads the rows above a key."""
     add: str
     key: tuple[int, ...] = (0,)
-    """The columns of the primary key, the first as `above`, the others under the names of `above`."""
+    """The columns of the primary key, passed to `page` under the names in `above`."""
     above: tuple[str, ...] = ("above",)
     json: tuple[int, ...] = ()
     """Columns that hold JSON."""
     boolean: tuple[int, ...] = ()
-    """Columns that SQLite gives back as 0 and 1."""
+    """Columns that SQLite returns as 0 and 1."""
     counted: bool = True
     """Whether `sql.COUNTS` counts it."""
 
 
-# In this order every row comes after what it refers to.
+# In this order every row comes after the rows it refers to.
 TABLES = (
     Table("store_settings", sql.ALL_SETTINGS, sql.SET_SETTING, counted=False),
     Table("profiles", sql.ALL_PROFILES, sql.ADD_PROFILE, json=(2, 4)),
@@ -66,12 +66,12 @@ TABLES = (
 )
 
 
-# What is counted from the others, and counted again wherever a copy is served.
+# Not copied: these are counted from the other tables, and counted again where a copy is served.
 COUNTED = ("counted_hours", "traffic_hours", "latency_hours", "spent_hours", "key_hours")
 
 
 def pages(source: Transaction, table: Table, most: int = PAGE) -> Iterator[list[Record]]:
-    """Every row of a table, some at a time, in the order of its key."""
+    """All rows of a table in pages, in the order of its key."""
     above: dict[str, Value] = dict.fromkeys(table.above, "")
     while page := source.read(table.page, {**above, "most": most}):
         yield page
@@ -79,7 +79,7 @@ def pages(source: Transaction, table: Table, most: int = PAGE) -> Iterator[list[
 
 
 def copy(source: Backend, target: Backend, progress: Progress = lambda *_: None) -> int:
-    """Copy every row of a store into an empty one; how many there are."""
+    """Copy every row of a store into an empty one; returns how many."""
     with source.snapshot() as old, target.transaction() as new:
         counts = old.read(sql.COUNTS, {})[0]
         present = new.read(sql.COUNTS, {})[0]
@@ -107,7 +107,7 @@ def copy(source: Backend, target: Backend, progress: Progress = lambda *_: None)
 
 
 def _plain(row: Record, table: Table) -> Record:
-    """A row as either database takes it: truth values as such, and no NUL in a text, which PostgreSQL refuses."""
+    """A row that both databases accept: booleans as such, and no NUL in a text, which PostgreSQL refuses."""
     fields = [value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value for value in row]
     for column in table.boolean:
         fields[column] = None if row[column] is None else bool(row[column])
@@ -136,7 +136,7 @@ def _taken(target: Path) -> str:
 
 
 def _place(part: Path, target: Path) -> None:
-    """Give a finished file its name, once it is on the disk. A link, unlike a rename, never replaces anything."""
+    """Sync a finished file and give it its name. A link, unlike a rename, never replaces a file."""
     with part.open("rb") as file:
         os.fsync(file.fileno())
     try:
@@ -148,7 +148,7 @@ def _place(part: Path, target: Path) -> None:
 
 
 def restore(file: Path, target: Backend, progress: Progress = lambda *_: None) -> int:
-    """Put a backup into an empty store of either kind; how many rows it had."""
+    """Copy a backup into an empty store of either kind; returns how many rows it had."""
     with contextlib.ExitStack() as opened:
         source = Sqlite(file)
         opened.callback(source.close)
@@ -161,7 +161,7 @@ def restore(file: Path, target: Backend, progress: Progress = lambda *_: None) -
         if any(step.number == 1 for step in missing):
             raise StoreError(f"{file} is no backup of a Turnout store: it has none of its tables")
         if missing:
-            # An older backup is brought up to date in a copy: the backup itself stays as it is.
+            # An older backup is migrated in a copy: the backup itself is not changed.
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
             source.backup(folder / "copy.db", lambda *_: None)
             source = Sqlite(folder / "copy.db")

@@ -1,6 +1,6 @@
-"""The log as examples to learn from: one row a decision, as JSONL or Parquet, in files of any size.
+"""Exports the log as training examples: one row for each decision, as JSONL or Parquet, in files of any size.
 
-Who says what a question is stays apart, a human in one column and a model in another; `label` is the best there is.
+The labels of people and of a model have separate columns; `label` is the better one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .records import Label
 
 Kind = Literal["jsonl", "parquet"]
 
-# A row group is what a reader takes in at once: some megabytes of questions, whatever their length.
+# A reader loads a whole row group: some megabytes of questions, whatever their length.
 GROUP_ROWS = 10_000
 GROUP_CHARACTERS = 16 * 1024 * 1024
 
@@ -32,7 +32,7 @@ NEVER_NULL = ("id", "label_by", "route", "confidence", "by", "outcome", "profile
 
 
 def kind_of(name: str) -> Kind:
-    """What a file is to be, by the ending of its name."""
+    """The format of a file, by the ending of its name."""
     if name.lower().endswith((".jsonl", ".ndjson")):
         return "jsonl"
     if name.lower().endswith((".parquet", ".pq")):
@@ -59,7 +59,7 @@ def row_of(label: Label) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def open_rows(kind: Kind, file: BinaryIO) -> Iterator[Callable[[Label], None]]:
-    """What writes one example after the other to a file."""
+    """A function that writes one example after the other to a file."""
     if kind == "jsonl":
         encode = msgspec.json.Encoder().encode
 
@@ -71,7 +71,7 @@ def open_rows(kind: Kind, file: BinaryIO) -> Iterator[Callable[[Label], None]]:
     arrow = need_pyarrow()
     types = {name: arrow.float64() if name in NUMBERS else arrow.string() for name in COLUMNS}
     schema = arrow.schema([arrow.field(name, types[name], nullable=name not in NEVER_NULL) for name in COLUMNS])
-    # A group of rows at a time: no more than that is ever held.
+    # Only one group of rows is held in memory.
     group: list[dict[str, Any]] = []
     characters = 0
 

@@ -1,4 +1,4 @@
-"""Decisions as they are committed: a follower that misses nothing and repeats nothing."""
+"""Follows decisions as they are committed, without missing or repeating one."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from turnout.core.errors import StoreUnavailable, UnknownDecision
 from .listing import FIRST
 from .records import PAGE, LogFilter, Logged, Records
 
-# Processes commit in groups, so a decision may become visible after one with a later id; hardly ever this much after.
+# Processes commit in groups, so a decision may become visible after one with a later id, hardly ever by this much.
 OVERLAP_S = 2.0
 
 
 class Follower:
-    """Sees every decision that is committed from now on, once each.
+    """Returns every decision that is committed from now on, once.
 
-    It asks for whatever is above the id that was the newest a while ago, so a decision that becomes visible late is not
-    missed; what it has seen before it does not see again.
+    It reads from the id that was the newest a while ago, so that it does not miss a decision that becomes visible late,
+    and leaves out the ids it has seen.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Follower:
     ) -> None:
         self.records = records
         self.most = most
-        """Of what is new at once, so many of the newest are told; by default all."""
+        """The most decisions one poll returns, the newest of them; None: all."""
         self.wanted = wanted
         self.complain = complain
-        """Told once when the database does not answer."""
+        """Called once when the database does not answer."""
         self.now = now
         page = list(islice(records.decisions(), PAGE))
         edge = page[0].created_ms - OVERLAP_S * 1000 if page else 0
@@ -47,7 +47,7 @@ class Follower:
         self._unavailable = False
 
     def poll(self) -> list[Logged]:
-        """What is new, in order."""
+        """New decisions, in order."""
         try:
             newest = self._last()
             rows: deque[Logged] = deque(maxlen=self.most)

@@ -1,8 +1,8 @@
-"""Traffic counted hour by hour, so that a month of it is read in a moment.
+"""Traffic counted by the hour, so that a month of it is read quickly.
 
-An hour is counted once it is over, from the log, and again if a row of it came late: the writer of such a row says so
-in the same transaction. What is not counted yet is read from the log itself: both together are always all of it. Rows
-belong to the hour their id begins with.
+An hour is counted from the log once it is over, and again if a row of it came late: the writer of a late row marks the
+hour in the same transaction. Hours that are not counted are read from the log, so the sum is always complete. A row
+belongs to the hour in its id.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from turnout.core.decision import first_id, id_ms
@@ -18,27 +18,27 @@ from turnout.core.decision import first_id, id_ms
 from . import sql
 from .backend import HOUR_MS, Backend, Record, Value, hour_of
 
-# A writer that began before the hour was over has committed by then, or says that its rows are late.
+# Within this time a writer that began before the hour was over has committed, or it marks its rows as late.
 SETTLED_MS = 300_000
-# What a page looks back, and an hour more.
+# The longest span of a page, and an hour more.
 KEPT_MS = 31 * 24 * HOUR_MS + HOUR_MS
-# Ten to a decade, as resistors come: a percentile between two of them is a twentieth off at most.
+# Ten to a decade: a percentile interpolated between two of them is off by a twentieth at most.
 STEPS = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 EDGES = (0, *sorted({round(step * 10**power) for power in range(8) for step in STEPS}))
 FORGET = (sql.FORGET_TRAFFIC, sql.FORGET_LATENCY, sql.FORGET_SPENT, sql.FORGET_KEYS)
-# How the row of an answer says that it was asked for again with what had been withheld.
+# Marks an outcome whose question was asked again with the context that had been withheld.
 AGAIN = '%"again":true%'
-# No key is called so.
+# No key has this name.
 ALL_KEYS = "*"
-# Letters of deciders that ask a model.
+# The outcome's first letter for layers that ask a model.
 ASKED_A_MODEL = ("L", "A")
 KeySums = dict[Record, list[float | None]]
-"""Decisions, those by models, fallbacks, answers and their cost; of each key and profile."""
+"""By key and profile: decisions, decisions by models, fallbacks, answers and their cost."""
 NO_FILTER: dict[str, Value] = dict.fromkeys(("profile", "profile_was", "profile_was_too", "key_id"))
 
 
 class HourRange(NamedTuple):
-    """Some time, from the beginning of a millisecond to that of another; whether all of it was counted."""
+    """A span of time, its end excluded, and whether all of it is counted."""
 
     from_ms: int
     to_ms: int
@@ -49,31 +49,25 @@ class HourRange(NamedTuple):
         return times if self.counted else {"first": first_id(self.from_ms), "last": first_id(self.to_ms)}
 
 
-def cut(counted: Iterable[int], from_ms: int, to_ms: int) -> Iterator[HourRange]:
-    """A span of time in ranges that were counted, as long as they come, and what is between them."""
+def ranges(counted: Iterable[int], from_ms: int, to_ms: int) -> list[HourRange]:
+    """A span of time as ranges of consecutive counted hours and the gaps between them."""
+    found: list[HourRange] = []
     at = from_ms
     for hour in sorted(hour for hour in counted if from_ms <= hour and hour + HOUR_MS <= to_ms):
+        start = hour
         if hour > at:
-            yield HourRange(at, hour, False)
+            found.append(HourRange(at, hour, False))
+        elif found:
+            start = found.pop().from_ms
         at = hour + HOUR_MS
-        yield HourRange(hour, at, True)
+        found.append(HourRange(start, at, True))
     if at < to_ms:
-        yield HourRange(at, to_ms, False)
-
-
-def ranges(counted: Iterable[int], from_ms: int, to_ms: int) -> list[HourRange]:
-    """The same with neighbours that are alike put together."""
-    found: list[HourRange] = []
-    for one in cut(counted, from_ms, to_ms):
-        if found and found[-1].counted and one.counted:
-            found[-1] = HourRange(found[-1].from_ms, one.to_ms, True)
-        else:
-            found.append(one)
+        found.append(HourRange(at, to_ms, False))
     return found
 
 
 def percentiles(taken: Counter[tuple[int, int]], percents: Sequence[int]) -> dict[str, float]:
-    """How long so many percent took at most, of counts between two times each."""
+    """The time that each percentage took at most, interpolated from counts between two times."""
     total, found = taken.total(), {}
     for percent in percents:
         place, before = total * percent / 100, 0
@@ -86,18 +80,18 @@ def percentiles(taken: Counter[tuple[int, int]], percents: Sequence[int]) -> dic
 
 
 def edges_of(us: int) -> tuple[int, int]:
-    """The two edges it is between."""
+    """The two edges a time is between."""
     place = min(bisect_right(EDGES, us), len(EDGES) - 1)
     return EDGES[place - 1], EDGES[place]
 
 
 def digits_of(us: int) -> tuple[int, int]:
-    """What two digits stand for."""
+    """The interval that a time rounded down to two digits stands for."""
     return us, us + 10 ** max(len(str(us)) - 2, 0)
 
 
 def add_sums(found: dict[Record, list[float | None]], kind: Record, sums: Sequence[float | None]) -> None:
-    """A sum of nothing known stays unknown."""
+    """Add to the sums of a kind. A sum of unknown values stays None."""
     old = found.get(kind) or [None] * len(sums)
     found[kind] = [b if a is None else a if b is None else a + b for a, b in zip(old, sums, strict=True)]
 
@@ -112,7 +106,7 @@ def add_answers(keys: KeySums, whose: Record, answers: int, cost_usd: float | No
 
 
 def count_hour(backend: Backend, now_ms: int | None = None) -> bool:
-    """Count the newest hour that is over and not counted, if there is one; whether there was."""
+    """Count the newest hour that is over and not counted; returns whether there was one."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     since, until = hour_of(now - KEPT_MS), hour_of(now - SETTLED_MS)
     first = backend.read(sql.FIRST_FROM, {"first": first_id(since)})[0][0]
@@ -132,7 +126,7 @@ def count_hour(backend: Backend, now_ms: int | None = None) -> bool:
 
 def _count(backend: Backend, hour: int, late: int) -> None:
     between = HourRange(hour, hour + HOUR_MS, False).values() | NO_FILTER
-    # Read before the transaction: the one writer does not wait for it, and what comes meanwhile says that it is late.
+    # Read before the transaction, which would hold up the one writer; rows that come meanwhile mark the hour as late.
     traffic: Counter[Record] = Counter()
     keys: KeySums = {}
     for tenant, _, key, profile, hashed, by, outcome, route, count in backend.read(
@@ -167,9 +161,9 @@ def _count(backend: Backend, hour: int, late: int) -> None:
 
 
 def forget_hours(backend: Backend, before_ms: int) -> None:
-    """What was counted of hours that began before."""
-    gone: dict[str, Value] = {"from_ms": 0, "to_ms": before_ms}
+    """Delete the counts of hours that began before."""
+    span: dict[str, Value] = {"from_ms": 0, "to_ms": before_ms}
     with backend.transaction() as together:
         for statement in FORGET:
-            together.change(statement, gone)
-        together.change(sql.FORGET_HOURS, gone)
+            together.change(statement, span)
+        together.change(sql.FORGET_HOURS, span)

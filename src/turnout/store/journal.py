@@ -5,9 +5,9 @@
               commit and the sync under way take.
     strict    a row is committed before its decision is answered.
 
-Either way one thread takes what the spool holds and commits it as a group, so that a commit's cost is shared. Routing
-never waits for the database in `batched`: when it cannot take rows, the spool grows to its limit, and what does not
-fit then is lost and counted. Nothing is lost silently.
+In both, one thread takes rows from the spool and commits them as a group, so that they share the cost of a commit. In
+`batched`, routing never waits for the database: while it takes no rows, the spool grows to its limit, and rows beyond
+that are lost and counted. Nothing is lost silently.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from .spool import BATCH_BYTES, CLOSED, Spool
 Durability = Literal["batched", "strict"]
 Refusal = tuple[bytes, Exception]
 
-# How long a group is gathered for. What a commit costs is nearly the same for ten rows and for a hundred.
+# How long a group is gathered. A commit costs nearly the same for ten rows and for a hundred.
 GATHER_S = 0.05
-# So much of the spool may fill up before a busy process has to find the time for commits.
+# The share of the spool that may fill up before a busy process has to commit.
 SPARED = 0.25
-# How far the writer steps back in `batched`, in the system's own measure of niceness.
+# How much the writer's niceness is raised in `batched`.
 NICE = 5
-# After a failed write the next one waits, longer each time: a locked database is not helped by being asked.
+# The pauses after failed writes, each longer than the last: asking more often does not unlock a database.
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.05, 2.0
-# What a power cut may take in `batched`: while rows wait to be committed the spool is synced this often.
+# How often the spool is synced while rows wait to be committed: the most a power cut may take in `batched`.
 SYNC_EVERY_S = 0.005
 # How often the spools of workers that died are looked for.
 ADOPT_EVERY_S = 60.0
-# A spool that has taken rows for this long after it refused one is well again.
+# A spool that has taken rows for this long after it refused one works again.
 CALM_S = 5.0
-# One outage has few faces: as many sentences about it, and no more, go to the log.
+# An outage causes a few different errors: at most so many are logged.
 SENTENCES = 8
-# Rows in flight while their caller has yet to ask for them: a handful; more than that is plenty.
+# Refused rows that are remembered until their caller asks: a handful are in flight at a time.
 REMEMBERED = 256
 REJECTED = "rejected.jsonl"
 
@@ -61,28 +61,28 @@ log = logging.getLogger("turnout.store")
 
 
 class Counts(Struct):
-    """What the journal has done. `lost`, `rejected` and `torn` are the three ways a row can end elsewhere."""
+    """What the journal has done. A row that is not committed is `lost`, `rejected` or `torn`."""
 
     recorded: int = 0
     """Decisions, outcomes and replies put into the spool."""
     committed: int = 0
     """Rows the database has taken, of every kind."""
     repeated: int = 0
-    """Rows that were there already."""
+    """Rows the database had already."""
     lost: int = 0
     """Decisions, outcomes and replies that the spool could not take."""
     rejected: int = 0
-    """Rows the database refused for what they say; they are in `rejected.jsonl` beside the spool."""
+    """Rows the database refused because of their content; they are in `rejected.jsonl` beside the spool."""
     torn: int = 0
     """Lines cut short by a full disk or a power cut."""
     failures: int = 0
-    """Writes that did not succeed and were tried again."""
+    """Writes that failed and were tried again."""
     backlog_bytes: int = 0
     last_error: str = ""
 
 
 class Waiter(NamedTuple):
-    """A caller that waits until the database has these bytes of the spool."""
+    """A caller that waits until these bytes of the spool are in the database."""
 
     start: int
     end: int
@@ -90,7 +90,7 @@ class Waiter(NamedTuple):
 
 
 class Journal:
-    """Rows in, from any thread; groups out, from one."""
+    """Takes rows from any thread and commits them in groups from one."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class Journal:
         self.durability = durability
         self._held_back = False
         self._chore = chore
-        """What the thread does a little of when there is nothing to write; it says whether there is more to do."""
+        """Called by the thread when there is nothing to write; does a little and returns whether there is more."""
         self._profiles: set[str] = set()
-        """Those that are in the spool or in the database already, by hash."""
+        """Hashes of the profiles that are in the spool or in the database already."""
         self._counts = Counts()
         self._counting = threading.Lock()
         self._waiting: list[Waiter] = []
@@ -124,17 +124,18 @@ class Journal:
         self._adopt_at = time.monotonic() + ADOPT_EVERY_S
         self._sync_at = 0.0
         self._lost_at: float | None = None
-        """When the spool last refused a row; None once it is well again."""
+        """When the spool last refused a row; None once it works again."""
         self._outage: set[str] = set()
-        """What has been said about the database since it last took rows."""
+        """Messages logged about the database since it last took rows."""
         self._spool_trouble: set[str] = set()
+        """Messages logged about the spool's folder."""
         self._refused: deque[tuple[int, Exception]] = deque(maxlen=REMEMBERED)
-        """Where in the spool rows were that no database takes, and why: a caller may ask a moment later."""
+        """Positions in the spool of rows that were refused, and why: their caller may ask a moment later."""
         _forget_after_fork(self)
 
     def append(self, lines: bytes, profile: Profile) -> Future[None] | None:
-        """Write down the rows of a decision of this profile, in one write. In `strict`, a future to wait for before
-        answering; otherwise the rows are in the spool or counted as lost."""
+        """Write the rows of a decision of this profile, in one write. In `strict`, returns a future to wait for before
+        answering; otherwise the rows are now in the spool or counted as lost."""
         if profile.hash in self._profiles:
             return self.post(lines)
         return self.post(self.encoder.profile(profile) + lines, profile.hash)
@@ -146,7 +147,7 @@ class Journal:
             done.result()
 
     def post(self, lines: bytes, profile: str | None = None) -> Future[None] | None:
-        """As `put`, without waiting; `profile` is the hash of one whose row is among the lines."""
+        """As `put`, without waiting; `profile` is the hash of a profile whose row is among the lines."""
         if self.closed:
             raise ValueError(CLOSED)
         end: int | OSError
@@ -176,7 +177,7 @@ class Journal:
             log.warning("a decision is not logged: %s (routing goes on; what is lost is counted)", error)
 
     def _calm(self) -> None:
-        """Say that nothing is lost any more, once that has been so for a while: a full disk has room now and then."""
+        """Log that nothing is lost any more, once that has lasted a while: a full disk has room now and then."""
         with self._counting:
             calm = self._lost_at is not None and time.monotonic() - self._lost_at >= CALM_S
             if calm:
@@ -186,9 +187,9 @@ class Journal:
             log.warning("decisions are logged again; %s were not since the store was opened", f"{lost:,}")
 
     def _receipt(self, size: int, end: int | OSError) -> Future[None]:
-        """Done when the database has everything up to `end`."""
+        """A future that is done when the database has everything up to `end`."""
         receipt: Future[None] = Future()
-        # It cannot be cancelled: an asyncio caller that goes away cancels what it waits for, but not the write.
+        # It cannot be cancelled: an asyncio caller that goes away cancels its wait, but not the write.
         receipt.set_running_or_notify_cancel()
         if isinstance(end, OSError):
             receipt.set_exception(NotStored(f"{self.backend.where}: {end}"))
@@ -207,7 +208,7 @@ class Journal:
         return receipt
 
     def hold_back(self, busy: bool) -> None:
-        """Told that the process has no time to spare, or has some again: meanwhile commits wait, in bounds."""
+        """Delay commits, within limits, while the process is busy."""
         self._held_back = busy
 
     def counts(self) -> Counts:
@@ -233,7 +234,7 @@ class Journal:
             return self.spool.taken >= end
 
     def open(self) -> None:
-        """Begin with what was left, and with the chore if there is one."""
+        """Start with rows an earlier process left, and with the chore if there is one."""
         if self.spool.backlog or self._chore is not None:
             self._start()
             self._wake.set()
@@ -275,8 +276,8 @@ class Journal:
         if self.durability == "batched":
             _step_back()
         spool, pause = self.spool, FIRST_PAUSE_S
-        # Up to where rows are committed before more are gathered. What comes meanwhile waits for its own group: a busy
-        # process would otherwise commit as often as it can, a few rows each time.
+        # The end of the current group. Rows that come while it is committed wait for the next one: a busy process would
+        # otherwise commit as often as it can, a few rows each time.
         gathered = 0
         while not (self._stopping and spool.written == spool.taken):
             try:
@@ -284,7 +285,6 @@ class Journal:
                     self._adopt_at = time.monotonic() + ADOPT_EVERY_S
                     spool.adopt()
                 if spool.written == spool.taken:
-                    spool.rest()
                     if self._chore is None or not self._chore():
                         self._rest()
                     continue
@@ -295,12 +295,12 @@ class Journal:
                     self._sync()
                 if self._hurry.is_set():
                     self._hurry.clear()
-                    # Asked afterwards: whoever hurries has written before.
+                    # Read after the flag is cleared: a caller that sets it has written before.
                     gathered = spool.written
                 if not self._commit():
                     gathered = 0
                 pause = FIRST_PAUSE_S
-            # Whatever it is, the rows are in the spool and this thread must live to try again.
+            # Whatever the error is, the rows are in the spool and this thread must live to try again.
             except Exception as error:
                 self._fail(error)
                 if self._stopping:
@@ -310,7 +310,7 @@ class Journal:
         self._end()
 
     def _gather(self) -> None:
-        """Let rows come together until a caller waits for one or a batch is full. They are safe meanwhile."""
+        """Wait for more rows until a caller waits for one or a batch is full. The rows are safe in the spool."""
         until, spool, synced = time.monotonic() + GATHER_S, self.spool, -1
         while not self._stopping:
             held_back = self._held_back
@@ -323,36 +323,37 @@ class Journal:
                 self._sync()
 
     def _rest(self) -> None:
-        """Sleep until there is something to do. Told to be idle first, then asked again: no wake-up is missed."""
+        """Sleep until there is something to do. It is marked as idle and then checked again: no wake-up is missed."""
         self._idle = True
-        if self.spool.written == self.spool.taken and not self._stopping:
+        # The spool is cut back in a pause, not between two rows: a caller that waits for each comes back at once.
+        if self.spool.written == self.spool.taken and not self._stopping and not self._wake.wait(GATHER_S):
+            self.spool.rest()
             self._wake.wait(max(0.0, self._adopt_at - time.monotonic()))
         self._wake.clear()
         self._idle = False
 
     def _restore(self) -> None:
-        """See that our files are where they should be."""
+        """Write the spool's files again if they were removed."""
         try:
             restored = self.spool.restore()
         except OSError as error:
-            # What is in a removed file can still be committed; only a crash before that would lose it.
-            # Without the name of the file, which is another at every attempt.
-            said = f"{self.spool.folder} was removed while in use and cannot be made again: {error.strerror or error}"
-            _say(said, self._spool_trouble)
+            # Rows in a removed file can still be committed; only a crash before that would lose them.
+            # Without the name of the file, which differs at every attempt.
+            why = f"{self.spool.folder} was removed while in use and cannot be made again: {error.strerror or error}"
+            _say(why, self._spool_trouble)
             return
         if restored:
             self._spool_trouble.clear()
             log.warning("%s was removed while in use; %s bytes were written anew", self.spool.folder, f"{restored:,}")
 
     def _end(self) -> None:
-        """The last thing that happens to a journal."""
+        """Close the spool and refuse all further rows."""
         self._restore()
         self.spool.close()
         self._fail_waiting(f"{self.backend.where}: the store was closed", last=True)
 
     def _commit(self) -> bool:
         """Hand one batch to the database; False when there is none."""
-        self._restore()
         lines = self.spool.take()
         if not lines:
             return False
@@ -376,7 +377,7 @@ class Journal:
         except Unwritable as error:
             repeated = self._write_apart(rows, read, error, refused)
         committed = len(rows) - repeated - (len(refused) - unreadable)
-        # Only now, when the whole batch has been dealt with: what is tried again is set aside once.
+        # Only after the whole batch is done: if it is tried again, refused rows must be set aside once.
         if refused:
             self._set_aside(refused)
         if torn:
@@ -385,7 +386,7 @@ class Journal:
             self._outage.clear()
             log.warning("%s takes rows again", self.backend.where)
         with self._counting:
-            # Last, and together: a caller that sees that a row is taken finds it counted, and the log complete.
+            # Last, and under one lock: a caller that sees a row taken finds it counted and the log complete.
             self.spool.release(len(lines))
             self._counts.committed += committed
             self._counts.repeated += repeated
@@ -399,11 +400,13 @@ class Journal:
                 self._waiting = [waiting for waiting in self._waiting if waiting.end > taken]
         if done:
             _answer(done, self._refused)
+        # Last, because a caller that was just answered can add its next row meanwhile.
+        self._restore()
         return True
 
     def _write_apart(self, rows: Sequence[Row], read: Sequence[bytes], why: Unwritable, refused: list[Refusal]) -> int:
-        """Write rows that cannot be written together, each with the bytes it was `read` from; how many were there
-        already. One that is `refused` does not stop the others."""
+        """Write a batch that was refused in halves, down to the refused rows, which are added to `refused` with the
+        bytes they were `read` from. Returns how many rows the database had already."""
         if len(rows) == 1:
             refused.append((read[0], why))
             return 0
@@ -416,7 +419,7 @@ class Journal:
         return repeated
 
     def _set_aside(self, refused: Sequence[Refusal]) -> None:
-        """Keep what no database takes where a person can look at it."""
+        """Keep refused rows in a file for a person to look at."""
         file = self.spool.folder / REJECTED
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lines = [json.encode({"error": str(why), "row": content.decode(errors="replace")}) for content, why in refused]
@@ -436,12 +439,12 @@ class Journal:
             self._counts.last_error = str(error)
         _say(f"{error} (routing goes on; rows wait in the spool)", self._outage)
         self._fail_waiting(str(error))
-        # Another database may stand there when this is over: it is told of the profiles again.
+        # Afterwards the database may be another one: profiles are written again.
         self._profiles.clear()
         self._sync()
 
     def _sync(self) -> None:
-        """Make what waits survive a power cut, in files that are where they should be."""
+        """Make waiting rows survive a power cut."""
         self._restore()
         try:
             self.spool.sync()
@@ -458,23 +461,23 @@ class Journal:
 
 
 def _step_back() -> None:
-    """Let answers go first where both want the same core: their rows are safe already. A quarter of it is left to this
-    thread, more than it needs. Only Linux gives threads a priority of their own."""
+    """Give answers precedence on a shared core: their rows are safe already. This thread keeps a quarter of the core,
+    more than it needs. Only Linux has priorities for threads."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + NICE)
 
 
-def _say(sentence: str, said: set[str]) -> None:
-    """Tell the log what has not been said yet."""
-    if sentence not in said and len(said) < SENTENCES:
-        said.add(sentence)
+def _say(sentence: str, logged: set[str]) -> None:
+    """Log a sentence once."""
+    if sentence not in logged and len(logged) < SENTENCES:
+        logged.add(sentence)
         log.warning("%s", sentence)
 
 
 def _answer(done: Sequence[Waiter], refused: Iterable[tuple[int, Exception]]) -> None:
-    """Answer the callers that wait; `refused` says where in the spool there was a row that no database takes."""
+    """Complete the futures of waiting callers; `refused` has the positions of refused rows in the spool."""
     for start, end, receipt in done:
         error = next((error for at, error in refused if start <= at < end), None)
         if error is None:
@@ -488,9 +491,9 @@ def _forget_after_fork(journal: Journal) -> None:
     reference: Callable[[], Journal | None] = weakref.ref(journal)
 
     def forget() -> None:
-        theirs = reference()
-        if theirs is not None and not theirs.closed:
-            theirs.closed = True
-            theirs.spool.forget()
+        inherited = reference()
+        if inherited is not None and not inherited.closed:
+            inherited.closed = True
+            inherited.spool.forget()
 
     os.register_at_fork(after_in_child=forget)

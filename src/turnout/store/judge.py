@@ -1,4 +1,4 @@
-"""A human's word on a decision, read and written down: right, wrong, or the route it should have been."""
+"""Feedback on a decision as people write it: right, wrong, or the route it should have been."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ VERDICTS: dict[str, Judgement] = {RIGHT: RIGHT, WRONG: WRONG}
 
 
 def routes_of(records: Records, found: Logged) -> tuple[str, ...]:
-    """The routes of the profile that decided; of one that is no longer there, what it chose."""
+    """The routes of the profile that decided; the chosen ones if the profile is not stored."""
     profile = records.profile(found.profile_hash)
     return tuple(profile["routes"]) if profile is not None else found.routes
 
 
 def judge(records: Records, found: Logged, word: str, routes: tuple[str, ...], *, by: str, note: str) -> Feedback:
-    """Write the word down. A route that was the decision is the same as `right`."""
+    """Save feedback. Naming the route that was chosen is the same as `right`."""
     verdict, route = _read_word(word, routes, found)
     if verdict is None:
         verdict = RIGHT if (route,) == found.routes else WRONG
@@ -29,7 +29,7 @@ def judge(records: Records, found: Logged, word: str, routes: tuple[str, ...], *
 
 
 def _read_word(word: str, routes: tuple[str, ...], found: Logged) -> tuple[Judgement | None, str | None]:
-    """A verdict, or a route. `route:NAME` and `verdict:WORD` tell apart what a profile names alike."""
+    """A verdict or a route. `route:NAME` and `verdict:WORD` are for profiles with a route named like a verdict."""
     kind, colon, rest = word.partition(":")
     if colon and kind in ("route", "verdict"):
         word = rest
@@ -37,7 +37,7 @@ def _read_word(word: str, routes: tuple[str, ...], found: Logged) -> tuple[Judge
         kind = ""
     verdict = VERDICTS.get(word.casefold()) if kind != "route" else None
     alike = [route for route in routes if route.casefold() == word.casefold()]
-    # An unknown name goes on as it is: the store says which ones there are.
+    # An unknown name is passed on: the store's error lists the routes.
     route = word if word in routes or len(alike) != 1 else alike[0]
     if kind == "verdict" and verdict is None:
         raise QueryError(f"verdict {word[:40]!r} is neither right nor wrong")

@@ -1,4 +1,4 @@
-"""Keys and what they have spent, as the store has them. What a key may do is the server's to say."""
+"""Keys and their spending in the store. The server decides what a key may do."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Key(Struct, frozen=True):
     digest: str
     name: str
     tenant: str = ""
-    """Whose decisions it makes and sees. In the store every key has one: one made without is its own, by its id."""
+    """The tenant whose decisions it makes and sees. A key made without one is its own tenant, by its id."""
     scopes: tuple[str, ...] = ("ask", "route", "decisions:read", "feedback:write")
     profiles: tuple[str, ...] | None = None
     """The profiles it may use; None: all."""
     ceiling: str | None = None
     """The most expensive route it may have."""
     may_force: bool = True
-    """It may name a tier, a route or a model itself."""
+    """Whether it may name a tier, a route or a model itself."""
     budget_usd: float | None = None
     per_minute: int | None = None
     created_ms: int = 0
     expires_ms: int | None = None
     revoked_ms: int | None = None
     budget_day_usd: float | None = None
-    """What it may spend in a day, and in a month: of the calendar, in UTC."""
+    """What it may spend in a calendar day, and in a calendar month, in UTC."""
     budget_month_usd: float | None = None
 
     def is_valid(self, now_ms: int) -> bool:
@@ -45,17 +45,17 @@ class Key(Struct, frozen=True):
 
 
 class KeyUse(Struct, frozen=True):
-    """What one key asked for, within a time span."""
+    """The use of one key in a time span."""
 
     id: str
-    """Empty for what no key asked for."""
+    """Empty for requests without a key."""
     name: str
-    """Empty where the key is no longer there."""
+    """Empty if the key was deleted."""
     tenant: str
     decisions: int
     last_ms: int
     spent_usd: float | None
-    """None where nothing is known of it."""
+    """None if unknown."""
 
 
 class Keys:
@@ -66,7 +66,7 @@ class Keys:
         self._settle = settle
 
     def any(self) -> bool:
-        """Whether there is a key at all, valid or not: as long as there is, a server asks for one."""
+        """Whether there is any key, valid or not: a server requires a key if there is."""
         return bool(self._backend.read(sql.ANY_KEY, {}))
 
     def find(self, key_id: str) -> Key | None:
@@ -83,36 +83,36 @@ class Keys:
                 raise StoreError(f"there is a key {key.id!r} already")
 
     def update(self, key: Key) -> bool:
-        """Put this in the place of the key with its id; whether there is one that is not revoked. Whose it is and what
-        its secret is do not change."""
+        """Replace the key with this id, but for its tenant and its secret; returns whether there is one that is not
+        revoked."""
         columns = _columns(key)
         fixed = ("digest", "tenant", "created_ms", "revoked_ms")
         return self._backend.change(sql.UPDATE_KEY, {name: columns[name] for name in columns if name not in fixed}) > 0
 
     def revoke(self, key_id: str) -> bool:
-        """Whether there was such a key and it was valid until now."""
+        """Revoke a key; returns whether there was one that was not revoked yet."""
         now = time.time_ns() // 1_000_000
         return self._backend.change(sql.REVOKE_KEY, {"id": key_id, "revoked_ms": now}) > 0
 
     def delete_all(self) -> int:
-        """Delete every key, if none is valid; how many there were. What they spent stays written down."""
+        """Delete all keys, if none of them is valid; returns how many. Their spending is kept."""
         return self._backend.change(sql.DELETE_KEYS, {"now_ms": time.time_ns() // 1_000_000})
 
     def spent(self, key_id: str, since_ms: int = 0) -> float:
-        """What a key has spent since then, US dollars."""
+        """What a key has spent since then, in US dollars."""
         self._settle(1.0)
         values: dict[str, Value] = {"id": key_id, "since_ms": since_ms}
         return float(self._backend.read(sql.SPENT_BY_KEY, values)[0][0] or 0.0)
 
     def own_tenants(self) -> list[str]:
-        """The keys that are their own tenant and have asked for something."""
+        """The keys that are their own tenant and have made a decision."""
         self._settle(1.0)
         return [row[0] for row in self._backend.read(sql.OWN_TENANTS, {})]
 
     def use(
         self, *, span: TimeSpan = ALWAYS, profile: str | None = None, tenant: str | None = None, key: str | None = None
     ) -> list[KeyUse]:
-        """Who asked how often, for how much; the most expensive first. For the operator: it tells of every tenant."""
+        """The use of each key, the most expensive first. For the operator: it covers all tenants."""
         self._settle(1.0)
         only: dict[str, Value] = {**names_of(profile), "tenant": tenant, "key_id": key}
         named = {one.id: one.name for one in self.all()}
@@ -121,7 +121,7 @@ class Keys:
         return sorted(found, key=lambda use: (-(use.spent_usd or 0.0), -use.decisions, use.id, use.tenant))
 
     def recent_use(self, since_ms: int, now_ms: int) -> dict[str, tuple[int, float | None]]:
-        """Decisions and their cost by key, in a span that ends now: from counted hours as far as there are any."""
+        """Decisions and their cost by key in a span that ends now, from counted hours where there are any."""
         found: dict[Record, list[float | None]] = {}
         hours = self._backend.read(sql.COUNTED_HOURS, {"from_ms": since_ms, "to_ms": now_ms})
         for when in ranges((hour for hour, late, counted in hours if late == counted), since_ms, now_ms + HOUR_MS):

@@ -1,7 +1,7 @@
-"""Which statement lists decisions soonest, whatever the filters; every filter is the database's to apply.
+"""Chooses the fastest statement to list decisions for a set of filters; the database applies all of them.
 
-What most decisions are is found among the newest; what few are, by the kinds there are. Text is compared row by row, so
-many rows at a time, and a page says how far it has looked: no page takes longer because a log is larger.
+Frequent kinds of decisions are found among the newest rows, rare ones by kind. Text is compared row by row, a limited
+number of rows for each page, and the page says where it ended: no page takes longer because a log is larger.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from . import sql
 from .backend import Record, Value
 
-# Above every ULID, however a database sorts text, and below.
+# Above every ULID in any database's order, and below.
 LAST, FIRST = "Z" * 27, ""
-# Rows that a page of text is looked for in: some 25 ms on one core (benchmarks/console.py).
+# Rows searched for the text of one page: some 25 ms on one core (benchmarks/console.py).
 TEXT_ROWS = 10_000
-# For each row that is wanted, so many are looked at before it counts as rare: 2,000 for a page of 50.
+# Rows looked at for each row of a page before the filters count as rare: 2,000 for a page of 50.
 WALKED_FOR_EACH = 40
 MOST_WALKED = 10_000
 
@@ -29,14 +29,14 @@ class PageRecords(NamedTuple):
 
 
 def text_pattern(contains: str) -> str:
-    """What `like` finds at least all of: databases differ in how they lower letters that are not ASCII."""
+    """A pattern for `like` that finds all matches and perhaps more: databases differ in lowering non-ASCII letters."""
     folded = re.sub(r"([!%_])", r"!\1", contains.casefold())
-    # "ß" folds to "ss", and so do ligatures: any number of letters may stand for those that are not ASCII.
+    # "ß" and ligatures fold to several letters: any number of letters may stand for a non-ASCII one.
     return f"%{re.sub(r'ss|[^ -~]+', '%', folded)}%"
 
 
 def read_page(read: Callable[..., list[Record]], values: dict[str, Value], most: int) -> PageRecords:
-    """The newest rows below a given id, at most so many."""
+    """The newest rows below a given id, at most `most` of them."""
     if values["session"] is not None:
         return _whole(read(sql.DECISIONS_IN_SESSION, **values, most=most), most)
     if values["verdict"] is not None:
@@ -56,12 +56,12 @@ def _whole(found: list[Record], most: int) -> PageRecords:
 
 
 def _within(read: Callable[..., list[Record]], values: dict[str, Value], most: int, rows: int) -> PageRecords:
-    """The page, looked for among so many rows."""
+    """The page, searched in a limited number of rows."""
     edge = read(sql.ID_BELOW, below=values["below"], most=rows)
     above = str(values["above"])
     last = str(edge[0][0]) if edge else ""
     if last <= above:
         return _whole(read(sql.DECISIONS_DOWN, **values, most=most), most)
     found = read(sql.DECISIONS_DOWN, **{**values, "above": last}, most=most)
-    # The row at the edge itself was not looked at.
+    # The row at the edge itself was not searched.
     return PageRecords(found, found[-1][0] if len(found) == most else f"{last} ")

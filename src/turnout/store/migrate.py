@@ -1,9 +1,8 @@
-"""The schema, step by step. Steps are numbered, forward only, and never edited once released: each is applied with its
-checksum, and a database that knows another step under the same number, or one we do not know, is refused.
+"""The schema as a sequence of steps. Steps are numbered, forward only, and never edited once released: each is recorded
+with its checksum, and a database with a different step under the same number, or with an unknown one, is refused.
 
-A step is a file `NNNN_name.sql` that both databases take, or a pair `NNNN_name.sqlite.sql` and
-`NNNN_name.postgres.sql`. It begins with a comment that says why it exists. The decision log has one such folder, the
-search index another.
+A step is a file `NNNN_name.sql` for both databases, or a pair `NNNN_name.sqlite.sql` and `NNNN_name.postgres.sql`. It
+begins with a comment that says why it exists. The decision log has one such folder, the search index another.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,13 +31,12 @@ class Migration(NamedTuple):
     @property
     def reason(self) -> str:
         """The comment it begins with."""
-        lines = self.text.splitlines()
-        said = lines[: next((i for i, line in enumerate(lines) if not line.startswith("--")), len(lines))]
-        return " ".join(line.removeprefix("--").strip() for line in said)
+        comment = takewhile(lambda line: line.startswith("--"), self.text.splitlines())
+        return " ".join(line.removeprefix("--").strip() for line in comment)
 
     @property
     def statements(self) -> list[str]:
-        """A statement ends with a semicolon at the end of a line; no step has one elsewhere."""
+        """A statement ends with a semicolon at the end of a line; steps have no other semicolons."""
         code = "\n".join(line for line in self.text.splitlines() if not line.startswith("--"))
         return [statement.strip() for statement in code.split(";\n") if statement.strip(" \n;")]
 
@@ -61,10 +60,10 @@ def migrations(database: str, package: str = LOG) -> list[Migration]:
 
 
 def pending(steps: Sequence[Migration], applied: Sequence[AppliedMigration], where: str) -> list[Migration]:
-    """The steps still to be taken. A database that has gone another way is refused."""
-    known = {step.number: step for step in steps}
+    """The steps that are not applied yet. A database with other steps is refused."""
+    left = {step.number: step for step in steps}
     for done in applied:
-        step = known.get(done.number)
+        step = left.pop(done.number, None)
         if step is None:
             raise SchemaTooNew(where, done.number, steps[-1].number)
         if step.checksum != done.checksum:
@@ -72,5 +71,4 @@ def pending(steps: Sequence[Migration], applied: Sequence[AppliedMigration], whe
                 f"{where}: step {done.number} ({done.name}) was applied from another text than this version of Turnout "
                 "has: restore a backup, or open it with the version that wrote it"
             )
-    taken = {done.number for done in applied}
-    return [step for step in steps if step.number not in taken]
+    return list(left.values())

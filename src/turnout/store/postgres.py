@@ -12,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import TextLoader
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
@@ -26,10 +27,10 @@ from .migrate import AppliedMigration, Migration
 from .sqlite import Sqlite, make_single
 
 POOL = 10
-# An operator's question that takes longer than this is cut off; the journal's writes are far shorter.
+# A query of an operator that takes longer is cancelled; the journal's writes are far shorter.
 STATEMENT_MS = 30_000
 CONNECT_S = 5.0
-# What a URL may say otherwise. A server that is cut off without a word is given up after some 20 s, not after hours.
+# Defaults that a URL may override. An unreachable server is given up after some 20 s, not after hours.
 CONNECTION = {
     "application_name": "turnout",
     "connect_timeout": str(int(CONNECT_S)),
@@ -38,11 +39,11 @@ CONNECTION = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-# Serialises migrations of several workers that start at once: any number that is ours alone.
+# Serialises the migrations of workers that start at once: any number of our own.
 MIGRATION_LOCK = 7_276_101
 
 
-# A name is no parameter of `create`: it is handed on as a setting of the transaction's.
+# `create schema` takes no parameters: the name is passed as a setting of the transaction.
 NAME_SCHEMA = """
 select set_config('turnout.schema', :name, true)
 """
@@ -55,12 +56,12 @@ class Postgres(Backend):
     name = "postgres"
 
     def __init__(self, url: str, schema: str = "") -> None:
-        """`schema`: where its tables are, before `public`; by default where the URL or the server says."""
+        """`schema`: searched for tables before `public`; by default the URL or the server says where they are."""
         self.where = without_password(url)
         _quiet()
-        said = _options(url)
+        options = _options(url)
         path = f"-c search_path={schema},public" if schema else ""
-        self._password = str(said.get("password") or "")
+        self._password = str(options.get("password") or "")
         self._connections: type[PooledConnection] = type("Connections", (PooledConnection,), {})
         self._pool = ConnectionPool(
             url,
@@ -68,19 +69,19 @@ class Postgres(Backend):
             min_size=0,
             max_size=POOL,
             timeout=CONNECT_S,
-            # As short: a pool that waits longer and longer between attempts finds a server late that is up again.
+            # Short, because a pool waits longer after each attempt and would notice late that a server is back.
             reconnect_timeout=CONNECT_S,
             open=False,
             configure=_configure,
             check=ConnectionPool.check_connection,
-            kwargs={"options": f"-c statement_timeout={STATEMENT_MS} {said.get('options', '')} {path}".strip()}
-            | {name: value for name, value in CONNECTION.items() if name not in said},
+            kwargs={"options": f"-c statement_timeout={STATEMENT_MS} {options.get('options', '')} {path}".strip()}
+            | {name: value for name, value in CONNECTION.items() if name not in options},
         )
         self._opened = False
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """A connection in a transaction of its own; PostgreSQL's errors under our names."""
+        """A connection in its own transaction; raises PostgreSQL's errors as the store's."""
         try:
             if not self._opened:
                 self._pool.open()
@@ -90,7 +91,7 @@ class Postgres(Backend):
         except (psycopg.Error, PoolTimeout, PoolClosed) as error:
             if _is_about_a_row(error):
                 raise Unwritable(f"{self.where}: {self._describe(error)}") from error
-            # The pool says how long it has tried; the connection it could not make says why.
+            # The pool's error says how long it tried, the failed connection's error why.
             failed = self._connections.failed
             why = failed if isinstance(error, PoolTimeout) and failed else error
             raise StoreUnavailable(f"{self.where}: {self._describe(why)}") from error
@@ -101,12 +102,12 @@ class Postgres(Backend):
     def snapshot(self) -> Iterator[Transaction]:
         with self.transaction() as reads:
             reads.connection.execute("set transaction isolation level repeatable read, read only")
-            # For checks and copies of everything, which take as long as they take.
+            # Checks and copies of everything may take long.
             reads.connection.execute("set local statement_timeout = 0")
             yield reads
 
     def applied(self, transaction: Transaction) -> list[AppliedMigration]:
-        # Its own alone: of two schemas on the search path the second may have one, too.
+        # In the first schema of the search path alone: the second may have one, too.
         exists = transaction.read("select to_regclass(quote_ident(current_schema()) || '.schema_version')", {})[0][0]
         return [AppliedMigration(*row) for row in transaction.read(sql.APPLIED, {})] if exists else []
 
@@ -124,15 +125,15 @@ class Postgres(Backend):
             yield changes
 
     def _add_vectors(self) -> None:
-        """Ready for search later. Not every server has the extension, and the log does without it."""
+        """Install the extension for search. Not every server has it, and the log works without it."""
         with contextlib.suppress(StoreUnavailable, Unwritable), self.transaction() as changes:
             changes.connection.execute("create extension if not exists vector")
 
     def check(self) -> None:
-        """Nothing to do: a server recovers from its own log, and ours is not the end that it may not have survived."""
+        """Nothing to do: a server recovers from its own log, whatever ended our process."""
 
     def problems(self) -> Iterable[str]:
-        """PostgreSQL checks its own pages; what is ours to check is that the tables can be read."""
+        """PostgreSQL checks its own pages; this checks that the tables can be read."""
         with self.snapshot() as moment:
             moment.read(sql.COUNTS, {})
         return ()
@@ -142,7 +143,7 @@ class Postgres(Backend):
         return {"size_bytes": size, "version": version, "vector": vector}
 
     def backup(self, target: Path, progress: Callable[[int, int], None]) -> None:
-        """A consistent copy, table by table: no program of PostgreSQL's is needed to make one or to read it."""
+        """A consistent copy, table by table, which needs no PostgreSQL program to make or to read."""
         file = Sqlite(target)
         with contextlib.closing(file):
             file.migrate()
@@ -159,7 +160,7 @@ class Postgres(Backend):
 
 
 class PostgresSchema(Postgres):
-    """Tables of their own beside the log's, in a schema that is made when it is first looked for."""
+    """Tables in a schema of their own, which is created on first use."""
 
     def __init__(self, url: str, schema: str) -> None:
         self.schema = schema
@@ -174,7 +175,7 @@ class PostgresSchema(Postgres):
 
 
 class PooledConnection(psycopg.Connection[Any]):
-    """Remembers why the last one could not be made."""
+    """Remembers why the last connection failed."""
 
     failed: psycopg.Error | None = None
 
@@ -190,25 +191,35 @@ class PooledConnection(psycopg.Connection[Any]):
 
 
 def _quiet() -> None:
-    """The pool tells the log of every attempt; what an outage is, the journal says, once."""
+    """The pool logs every attempt to connect; the journal logs an outage once."""
     pool = logging.getLogger("psycopg.pool")
     if pool.level == logging.NOTSET:
         pool.setLevel(logging.ERROR)
 
 
+class TextDumper(Dumper):
+    """Sends bytes as text, whose type the server takes from the column."""
+
+    def dump(self, obj: Any) -> bytes:
+        data: bytes = obj
+        return data
+
+
 def _configure(connection: psycopg.Connection[Any]) -> None:
-    # JSON columns are passed on as they were written and decoded where they are needed.
+    # JSON columns are returned as text and decoded where they are needed.
     connection.adapters.register_loader("json", TextLoader)
+    connection.adapters.register_dumper(bytes, TextDumper)
 
 
 @lru_cache(maxsize=256)
 def spelled(statement: str) -> bytes:
-    """A constant of `sql` with its placeholders as psycopg writes them."""
-    return re.sub(r":([a-z_]+)", r"%(\1)s", statement).replace("?", "%s").encode()
+    """A constant of `sql` with its placeholders as psycopg writes them. Bytes are sent as text already."""
+    plain = statement.replace("cast(? as text)", "?")
+    return re.sub(r":([a-z_]+)", r"%(\1)s", plain).replace("?", "%s").encode()
 
 
 def without_password(url: str) -> str:
-    """The URL as it may be shown, also one whose password has signs in it that should have been escaped."""
+    """The URL without its password, also if the password has characters that should have been escaped."""
     head, _, query = url.partition("?")
     if "@" in query and "@" not in head:
         return f"{head.partition('://')[0]}://…"
@@ -218,26 +229,26 @@ def without_password(url: str) -> str:
 
 
 def _options(url: str) -> Mapping[str, Any]:
-    """What a URL says, as PostgreSQL's library reads it; a ValueError without a word of the URL where it does not.
+    """A URL's options as PostgreSQL's library reads them; raises a ValueError that does not quote the URL.
 
-    A password with an unescaped sign in it is read as a part of the host, and then named in every error.
+    A password with an unescaped character would be read as a part of the host, and shown in every error.
     """
     head, _, query = url.partition("?")
     if "@" in query or head.count("@") > 1 or "@" in head.partition("://")[2].partition("/")[2]:
         raise ValueError("in a password, @ : / ? # and % are written %40 %3A %2F %3F %23 and %25")
-    said: Mapping[str, Any] | None = None
-    # What PostgreSQL's library says quotes the part it does not understand, and must not be carried along.
+    options: Mapping[str, Any] | None = None
+    # The library's error quotes the part it does not understand, and must not be chained.
     with contextlib.suppress(psycopg.Error):
-        said = conninfo_to_dict(url)
-    if said is None:
+        options = conninfo_to_dict(url)
+    if options is None:
         raise ValueError("a sign in it is not escaped, or an option is not known")
-    if not re.fullmatch(r"[0-9,]*", str(said.get("port") or "")):
+    if not re.fullmatch(r"[0-9,]*", str(options.get("port") or "")):
         raise ValueError("its port is no number")
-    return said
+    return options
 
 
 def identity(url: str) -> str:
-    """Where the database is, and as whom: the same however else it is connected to."""
+    """The database's address and user, without the other options of the connection."""
     parts = urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
     where = sorted(option for option in parse_qsl(parts.query) if option[0] in _PLACES)
@@ -248,9 +259,9 @@ _PLACES = ("dbname", "host", "hostaddr", "port", "service", "user")
 
 
 def _is_about_a_row(error: BaseException) -> bool:
-    """Whether the database refuses what a row says. A missing table or right is not the row's fault."""
+    """Whether the database refuses a row's content. A missing table or permission is not the row's fault."""
     if isinstance(error, psycopg.DataError | psycopg.IntegrityError):
         return True
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    # Class 54: too long for an index, too deep for a parser. Without a state it is psycopg that cannot send the value.
+    # Class 54: too long for an index, too deep for a parser. Without a state, psycopg could not send the value.
     return state.startswith("54") if state else isinstance(error, psycopg.ProgrammingError)

@@ -1,8 +1,7 @@
-"""The reading half of the store: what one tenant may see, and what the operator may see of all.
+"""The reading half of the store: the records of one tenant, and of all tenants for the operator.
 
-There is no reading method anywhere else, and none here that does not pass the tenant on: a row of another tenant's
-cannot be reached through a filter that was forgotten. Reading across tenants takes another class, made by a method of
-its own.
+Every reading method is here and passes the tenant on, so a forgotten filter cannot reach another tenant's rows. Reading
+across tenants needs another class, which a separate method makes.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from .row import BreachRow, Outcome, OutcomeRow
 from .stats import ALWAYS, FOREVER_MS, Stats, TimeSpan, gather, names_of
 from .traffic import Traffic, read_traffic
 
-# RC-06: what a classifier is told of a session.
+# RC-06: the most entries of a session that a classifier gets.
 INTENTS = 6
-# Rows fetched at a time when all of them are read.
+# Rows fetched at a time.
 PAGE = 500
-# Kinds of decisions that are told apart: keys times routes times layers, of a log with many keys.
+# The most kinds of decisions that are listed: keys times routes times layers of a log with many keys.
 KINDS = 5_000
-# An id has the time of the decision, its row the time it was written down; a busy machine is some milliseconds later.
+# An id has the time of the decision, its row the time of writing, which is some milliseconds later on a busy machine.
 DRIFT_MS = 60_000
 
 _letters = re.compile(r"[A-Za-z?-]{0,2}").fullmatch
@@ -45,7 +44,7 @@ JUDGEMENTS: tuple[Judgement, ...] = get_args(Judgement)
 
 
 class Logged(Struct, frozen=True):
-    """A decision as it was written down."""
+    """A decision as it was logged."""
 
     id: str
     parent_id: str | None
@@ -59,7 +58,7 @@ class Logged(Struct, frozen=True):
     by: str
     outcome: str
     teacher: str | None
-    """What a model said, whether or not it was used."""
+    """The route a model gave, whether or not it was used."""
     elapsed_us: float
     created_ms: int
     question: str | None
@@ -67,9 +66,9 @@ class Logged(Struct, frozen=True):
     kept: str
     """The redaction level it was written with."""
     asked: Query | None
-    """The whole query, where the text is kept in full."""
+    """The whole query, if the text is kept in full."""
     body: str
-    """The decision's JSON form, as it was."""
+    """The decision's JSON form, unchanged."""
     key_id: str = ""
     """The key that asked; empty where none did."""
 
@@ -93,10 +92,10 @@ class LogFilter(NamedTuple):
     """Text, found without regard to case."""
     key: str | None = None
     verdict: Judgement | None = None
-    """What people said of it last."""
+    """The latest feedback."""
 
     def values(self, below: str, above: str) -> dict[str, Value] | None:
-        """As statements take them; None where nothing can match."""
+        """The filter as values of a statement; None if nothing can match."""
         span, outcome = self.span, self.outcome
         route = None if self.route is None else self.route.encode("utf-8", "replace").decode()
         if outcome is not None and not _letters(outcome):
@@ -120,7 +119,7 @@ class LogFilter(NamedTuple):
         }
 
     def admits(self, row: Logged) -> bool:
-        """Whether one that has just been logged is wanted; it has no outcome and no feedback yet."""
+        """Whether a decision that was just logged is wanted; it has no feedback yet."""
         outcome = zip(self.outcome or "", row.outcome, strict=False)
         names = names_of(self.profile).values()
         return (
@@ -135,13 +134,13 @@ class LogFilter(NamedTuple):
         )
 
     def finds(self, row: Logged) -> bool:
-        """What the database cannot tell: text is compared with all its letters folded, a route is one of a list."""
+        """The part that the database cannot check: text with all letters folded, and a route as one of a list."""
         text = (self.contains or "").casefold()
         return (self.route is None or self.route in row.routes) and text in (row.question or "").casefold()
 
 
 class LogPage(Struct, frozen=True):
-    """Some decisions, the newest first."""
+    """A page of decisions, the newest first."""
 
     rows: tuple[Logged, ...]
     below: str
@@ -149,7 +148,7 @@ class LogPage(Struct, frozen=True):
 
 
 class DecisionKind(Struct, frozen=True):
-    """What some decisions have in common."""
+    """What a group of decisions has in common."""
 
     profile: str
     routes: tuple[str, ...]
@@ -159,7 +158,7 @@ class DecisionKind(Struct, frozen=True):
 
 
 class Feedback(Struct, frozen=True):
-    """What a person said of a decision."""
+    """A person's verdict on a decision."""
 
     id: str
     decision_id: str
@@ -191,7 +190,7 @@ class Session(Struct, frozen=True):
 
 
 class Label(Struct, frozen=True):
-    """A decision as an example to learn from: who says what it is, kept apart."""
+    """A decision as a training example, with the labels of a model and of people apart."""
 
     id: str
     session: str | None
@@ -200,7 +199,7 @@ class Label(Struct, frozen=True):
     text: str | None
     kept: str
     route: str
-    """What was decided."""
+    """The decision's route."""
     confidence: float
     by: str
     outcome: str
@@ -215,24 +214,24 @@ class Label(Struct, frozen=True):
 
     @property
     def label(self) -> str | None:
-        """The best label there is: a human's wins over the teacher's, also one that only says "not this"."""
+        """The best label: a human's before the teacher's. None if a human only said that the teacher's is wrong."""
         if self.human is None and self.human_by is not None and self.teacher == self.route:
             return None
         return self.human or self.teacher
 
 
 class JudgedQuestion(Struct, frozen=True):
-    """A question, as far as it was kept, and what a person said of the route it took."""
+    """A question, as far as it was kept, and a person's verdict on its route."""
 
     text: str
     route: str
-    """What was decided."""
+    """The decision's route."""
     right: str | None
-    """What it should be; None where all that was said is that it was wrong."""
+    """The right route; None if a person only said that it was wrong."""
 
 
 class Search(Struct, frozen=True):
-    """A question to sources, or a part of one, and what became of it."""
+    """A question to sources, or a part of one, with its outcome."""
 
     id: str
     parent_id: str | None
@@ -259,7 +258,7 @@ class RuleCount(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """How much of a profile's traffic the monitor has seen."""
+    """How much traffic of a profile the monitor has checked."""
 
     profile: str
     profile_hash: str
@@ -268,7 +267,7 @@ class Checked(Struct, frozen=True):
 
 
 class Records:
-    """Everything that can be read, for one tenant."""
+    """Reads the records of one tenant."""
 
     def __init__(self, backend: Backend, tenant: str, settle: Callable[[float], bool]) -> None:
         self.tenant = name(tenant)
@@ -276,7 +275,7 @@ class Records:
         self._settle = settle
 
     def _read(self, statement: str, **values: Value) -> list[Record]:
-        # A caller reads its own writes; a database that does not answer in time is read as it is.
+        # So that a caller reads its own writes; after a second the database is read as it is.
         self._settle(1.0)
         if "profile" in values:
             values |= names_of(values["profile"])
@@ -284,7 +283,7 @@ class Records:
         return self._backend.read(statement, safe | {"tenant": self.tenant})
 
     def _read_all(self, statement: str, bound: str, values: dict[str, Value]) -> Iterator[Record]:
-        """Row after row, fetched as they are asked for; `bound` names the value that follows the last id seen."""
+        """All rows, a page at a time; `bound` names the value that is set to the last id of each page."""
         while True:
             page = self._read(statement, **values, most=PAGE)
             yield from page
@@ -295,7 +294,7 @@ class Records:
     # --- decisions
 
     def get(self, ident: str) -> Logged:
-        """One decision: by its id, by a beginning or an ending that only one id has, or `last`."""
+        """One decision: by its id, by a unique beginning or ending of it, or `last`."""
         if ident == "last":
             ident = self._read(sql.LAST_DECISION)[0][0] or ident
         found = self._read(sql.DECISION, id=ident)
@@ -306,9 +305,9 @@ class Records:
         return _logged(found[0])
 
     def _whole(self, piece: str) -> str:
-        """The one id that begins or ends so; the piece itself if there is none."""
+        """The one id that begins or ends with a piece; the piece itself if there is none."""
         upper = piece.upper()
-        # Beginnings have an index and are asked for first; an ending is looked for among all ids of the tenant.
+        # Beginnings have an index and are tried first; an ending is searched among all ids of the tenant.
         for where, statement, values in (
             ("beginning", sql.IDS_LIKE, {"low": upper, "high": upper + LAST}),
             ("ending", sql.IDS_ENDING, {"ending": f"%{upper}"}),
@@ -341,10 +340,10 @@ class Records:
         above: str = FIRST,
         oldest_first: bool = False,
     ) -> Iterator[Logged]:
-        """Decisions, newest first, fetched as they are asked for.
+        """Decisions, newest first, fetched page by page.
 
-        `outcome` is two letters with `?` for any: `L?`, `?t`. `verdict` is the last word people said of a decision.
-        `contains` finds text without regard to case.
+        `outcome` is two letters with `?` for any: `L?`, `?t`. `verdict` is a decision's latest feedback. `contains`
+        finds text without regard to case.
         """
         wanted = LogFilter(span, profile, by, route, outcome, session, contains, key, verdict)
         if oldest_first:
@@ -358,7 +357,7 @@ class Records:
             below = page.below
 
     def page(self, wanted: LogFilter, *, below: str = LAST, above: str = FIRST, most: int = PAGE) -> LogPage:
-        """One page of `decisions`, the newest first. Of a text, a page is what so many rows have of it."""
+        """One page of `decisions`, the newest first. With a text, it has the matches in a limited number of rows."""
         values = wanted.values(below, above)
         if values is None or most <= 0:
             return LogPage((), "")
@@ -366,12 +365,12 @@ class Records:
         return LogPage(tuple(filter(wanted.finds, map(_logged, found))), below)
 
     def kinds(self, *, most: int = KINDS) -> list[DecisionKind]:
-        """What kinds of decisions there are: what a list can be filtered by."""
+        """The kinds of decisions, which a list can be filtered by."""
         found = self._read(sql.DECISION_KINDS, most=most, last=LAST)
         return [DecisionKind(row[0], tuple(msgspec.json.decode(row[1])), *row[2:]) for row in found]
 
     def profile(self, profile_hash: str) -> dict[str, Any] | None:
-        """The profile of that hash as it was, resolved, if a decision of this tenant's was made with it."""
+        """The resolved profile with that hash, if a decision of this tenant was made with it."""
         found = self._read(sql.PROFILE_OF, hash=profile_hash)
         return msgspec.json.decode(found[0][0]) if found else None
 
@@ -413,7 +412,7 @@ class Records:
         return [Feedback(*row) for row in self._read(sql.FEEDBACK_OF, id=ident)]
 
     def judged(self, profile: str, *, most: int) -> list[JudgedQuestion]:
-        """What people said of a profile's questions, the newest first; of each the last word."""
+        """The latest feedback on each question of a profile, the newest first."""
         found: dict[str, JudgedQuestion] = {}
         for ident, text, route, verdict, should_be in self._read(sql.JUDGED, profile=profile, most=most):
             found.setdefault(ident, JudgedQuestion(text, route, route if verdict == "right" else should_be))
@@ -422,9 +421,9 @@ class Records:
     def judge(
         self, ident: str, verdict: Judgement, *, should_be: str | None = None, by: str, note: str = ""
     ) -> Feedback:
-        """Write down a person's feedback on a decision: right, wrong, or which route it should have been."""
+        """Save a person's feedback on a decision: right, wrong, or which route it should have been."""
         found = self.get(ident)
-        # A profile built in code is stored without its routes: then whatever is said is taken at its word.
+        # A profile built in code is stored without its routes: then any route is accepted.
         routes = (self.profile(found.profile_hash) or {}).get("routes", ())
         if should_be is not None and routes and should_be not in routes:
             raise StoreError(
@@ -436,25 +435,25 @@ class Records:
         if verdict == "right" and should_be not in (None, found.route):
             raise StoreError(f"{found.route} cannot be right and should be {should_be}: say wrong, or leave that out")
         now = time.time_ns() // 1_000_000
-        word = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
-        values = msgspec.structs.asdict(word) | {"given_by": word.by, "tenant": self.tenant}
+        feedback = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
+        values = msgspec.structs.asdict(feedback) | {"given_by": feedback.by, "tenant": self.tenant}
         self._backend.change(sql.ADD_FEEDBACK, values)
-        return word
+        return feedback
 
     # --- sessions
 
     def sessions(self, *, since_ms: int = 0, most: int = 100) -> list[Session]:
-        """Sessions, the last used first."""
+        """Sessions, the most recently used first."""
         return [Session(*row) for row in self._read(sql.SESSIONS, since_ms=since_ms, most=max(most, 0))]
 
     def turns(self, session: str, *, most: int = 50, before: str = LAST) -> tuple[Turn, ...]:
-        """The last turns of a session, oldest first: what was asked and what was answered."""
+        """The last turns of a session, oldest first: questions and answers."""
         rows = self._read(sql.TURNS, session=name(session), most=max(most, 0), below=before)
         return tuple(Turn(role, self._text(text, kept, "the turns")) for role, text, kept, _, _ in rows)
 
     def intents(self, session: str, *, most: int = INTENTS, before: str = LAST) -> tuple[Intent, ...]:
-        """The intent history of a session: at most six entries go to a classifier, the whole questions stay here."""
-        # SQLite takes a negative limit for none at all.
+        """The intent history of a session: at most six entries, with the beginnings of the questions."""
+        # SQLite reads a negative limit as no limit.
         rows = self._read(sql.INTENTS, session=name(session), most=min(max(most, 0), INTENTS), below=before)
         return tuple(
             Intent(route, self._text(question, kept, "the intent history")[:SNIPPET_CHARACTERS], ident)
@@ -480,7 +479,7 @@ class Records:
         decision: str | None = None,
         most: int = 100,
     ) -> list[BreachRow]:
-        """Broken rules with their evidence, the newest first."""
+        """Breaches with their evidence, the newest first."""
         if decision is not None:
             rows = self._read(sql.BREACHES_OF, id=decision)
         else:
@@ -506,31 +505,31 @@ class Records:
     ) -> Stats:
         """Shares per layer over time, latency, spending.
 
-        Buckets are counted from 1970, in UTC; with a shift they begin so much earlier: days of another time zone.
+        Buckets begin at multiples of their length in UTC; `shift_ms` moves them earlier, for days of another time zone.
         """
         return gather(self._read, span, {"profile": profile, "key_id": key}, bucket_ms, shift_ms)
 
     def traffic(
         self, *, span: TimeSpan, profile: str | None = None, key: str | None = None, bucket_ms: int, shift_ms: int = 0
     ) -> Traffic:
-        """A span that ends now, by layer, route, profile and key: counted hours and what came since. Spans begin on the
-        hour where they are longer than some."""
+        """The traffic of a span that ends now, by layer, route, profile and key. A long span should begin on the hour,
+        so that it is read from counted hours."""
         only = {"profile": profile, "key_id": key}
         return read_traffic(self._read, span, time.time_ns() // 1_000_000, only, bucket_ms, shift_ms)
 
     def labels(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> Iterator[Label]:
-        """Every decision as an example, oldest first; parts of compound questions are examples of their own."""
+        """Every decision as an example, oldest first; parts of compound questions are separate examples."""
         for row in self._read_all(sql.LABELS, "above", {**span.values(), "profile": profile, "above": FIRST}):
-            # Two columns, a verdict and what it should be, become one: what a human says it is.
+            # The columns for the verdict and the right route become one field, the human's label.
             verdict, should_be = row[11:13]
             fields: list[Any] = [*row[:11], row[6] if verdict == "right" else should_be, *row[13:]]
             yield Label(*fields)
 
 
 class AllRecords(Records):
-    """Decisions and their statistics for all tenants at once: the operator's alone, never a caller's.
+    """Decisions and statistics of all tenants, for the operator alone, never for a caller.
 
-    `get` says whose a decision is; what belongs to it is read, and judged, as that tenant.
+    `get` returns a decision with its tenant; its outcome and its feedback are read and written as that tenant.
     """
 
     def __init__(self, backend: Backend, settle: Callable[[float], bool]) -> None:

@@ -1,12 +1,12 @@
-"""What is kept of a user's text, decided before a row is queued anywhere, and in a form every database can hold.
+"""Redacts a user's text before a row is written anywhere, and makes texts that every database can hold.
 
     off      nothing of it
     hash     a keyed hash: the same question can be counted, not read
     snippet  the hash and the first 60 characters, personal data masked
     full     every character, so that a decision can be replayed and learnt from
 
-What a decision's reasons quote is the user's text too, and so is what an application remembers beside an outcome: they
-follow the same level. Nothing is masked when a row is read, because whatever was queued has already been on a disk.
+The level also applies to a decision's reasons, which quote the user's text, and to an application's extra fields of an
+outcome. Nothing is masked when a row is read: by then it has been on a disk.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -24,7 +25,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 # The topic length of the assist profile's intent history: a snippet is enough to build that history from.
 SNIPPET_CHARACTERS = 60
-# What is masked to get those, and how much of its end is not shown: half a mail address does not look like one.
+# The part that is masked for a snippet, and how much of its end is dropped: half a mail address is not recognised.
 WINDOW_CHARACTERS, EDGE_CHARACTERS = 240, 80
 
 # PostgreSQL indexes at most 2,704 bytes: two such names of four bytes a character, and an id.
@@ -36,7 +37,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def snippet(text: str) -> str:
-    """The beginning, masked. Masked first: half a card number cut off at the edge would not look like one."""
+    """The beginning, masked before it is cut: half a card number would not be recognised."""
     shown = mask(text[:WINDOW_CHARACTERS])
     if len(text) > WINDOW_CHARACTERS:
         shown = shown[:-EDGE_CHARACTERS]
@@ -44,14 +45,14 @@ def snippet(text: str) -> str:
 
 
 def keep(text: str, level: Level) -> str | None:
-    """What a level keeps of a text."""
+    """The part of a text that a level keeps."""
     if level == "full":
         return writable(text)
     return snippet(text) if level == "snippet" else None
 
 
 def redact_body(body: bytes, level: Level) -> bytes:
-    """A decision's JSON form without what the level does not keep: codes and numbers stay, sentences go."""
+    """A decision's JSON form at a level: codes and numbers stay, texts are redacted."""
     if level == "full":
         return body
     form = msgspec.json.decode(body)
@@ -60,10 +61,10 @@ def redact_body(body: bytes, level: Level) -> bytes:
 
 
 def _redact_form(form: dict[str, Any], level: Level) -> None:
-    told = [form["reasons"], *(step.get("reasons") or () for step in form["trace"])]
-    for reason in (reason for reasons in told for reason in reasons):
+    lists = [form["reasons"], *(step.get("reasons") or () for step in form["trace"])]
+    for reason in chain.from_iterable(lists):
         reason["text"] = keep(reason["text"], level) or ""
-    # A pattern that was found is as good as the words it stands for.
+    # A pattern that was found reveals the words it stands for.
     form.pop("hits", None)
     for field in ("text", "then"):
         if field in form:
@@ -73,7 +74,7 @@ def _redact_form(form: dict[str, Any], level: Level) -> None:
 
 
 def redact_extra(extra: Any, level: Level) -> Any:
-    """What an application remembers, as plain data, likewise: numbers stay, texts as far as the level keeps them."""
+    """An application's extra fields, as plain data, at a level: numbers stay, texts are redacted."""
     return each_text(extra, lambda text: keep(text, level))
 
 
@@ -94,7 +95,7 @@ def writable(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """A tenant's or a session's name as every database can index it: one that is too long ends with its hash."""
+    """A tenant's or a session's name that every database can index: one that is too long ends with a hash."""
     text = writable(text)
     if len(text) <= NAME_CHARACTERS:
         return text
@@ -103,16 +104,16 @@ def name(text: str) -> str:
 
 
 def writable_json(form: bytes) -> bytes:
-    """JSON without NUL: PostgreSQL takes the escape into a column and then cannot read the column."""
+    """JSON without NUL: PostgreSQL stores the escape and then cannot read the column."""
     if b"\\u0000" not in form:
         return form
-    # A backslash of the text's own is written as two, and `\\u0000` after it is four letters and no escape. JSON holds
-    # no byte zero itself, so that one stands for the two meanwhile: ten times quicker than a pattern.
+    # A backslash in a text is written as two, and `\\u0000` is then not an escape. JSON has no zero bytes, so a zero
+    # stands for the two backslashes meanwhile: ten times faster than a regular expression.
     return form.replace(b"\\\\", b"\0").replace(b"\\u0000", b"\\ufffd").replace(b"\0", b"\\\\")
 
 
 def each_text(value: Any, kept: Callable[[str], str | None]) -> Any:
-    """Plain data with every text in it changed; the keys of tables are the application's own."""
+    """Plain data with every text in it changed, except the keys of tables."""
     if isinstance(value, str):
         return kept(value)
     if isinstance(value, dict):
@@ -122,15 +123,15 @@ def each_text(value: Any, kept: Callable[[str], str | None]) -> Any:
     return value
 
 
-# --- personal data and secrets, found by their looks and replaced by what they are. A guess that errs on the side of
-# hiding: yet a year, a price, a version, a date, an address of a machine and an ISBN stay, because a snippet without
-# them says little. What is taken by mistake is listed in the tests.
+# --- personal data and secrets, recognised by their form and replaced by their kind. When in doubt they are hidden; but
+# years, prices, versions, dates, IP addresses and ISBNs stay, because a snippet without them says little. The tests
+# list known mistakes.
 
 Becomes = str | Callable[[Any], str]
 
 
 def mask(text: str) -> str:
-    """The text with keys, tokens, mail addresses, card and phone numbers replaced by what they are."""
+    """The text with keys, tokens, mail addresses, card and phone numbers replaced by their kind."""
     if not _compiled:
         _compiled.extend((re2.compile(pattern), becomes) for pattern, becomes in _MASKS)
     text = writable(text)
@@ -140,13 +141,13 @@ def mask(text: str) -> str:
 
 
 def _if_random(becomes: str) -> Callable[[Any], str]:
-    """Replaces what no word looks like: with a digit, in mixed case, or very long."""
+    """Replaces a match that does not look like words: it has a digit or mixed case, or is very long."""
 
     def change(match: Any) -> str:
-        whole, said = match.group(0), match.group(1)
-        word = said.isalpha() and (said.islower() or said.isupper() or said.istitle())
-        hyphened = not any(map(str.isdigit, said)) and said.islower()
-        plain = (word or hyphened) and len(said) < 24
+        whole, value = match.group(0), match.group(1)
+        word = value.isalpha() and (value.islower() or value.isupper() or value.istitle())
+        hyphened = not any(map(str.isdigit, value)) and value.islower()
+        plain = (word or hyphened) and len(value) < 24
         return whole if plain else becomes
 
     return change
@@ -157,7 +158,7 @@ _YEAR = re.compile(r"(?:1\d|20)\d\d")
 
 
 def _number(match: Any) -> str:
-    """A run of seven digits or more: a card's, a phone's, or a number that is neither."""
+    """A run of seven digits or more: a card number, a phone number, or neither."""
     whole: str = match.group(0)
     at, end, text = match.start(), match.end(), match.string
     groups = re.findall(r"\d+", whole)
@@ -187,7 +188,7 @@ def _number(match: Any) -> str:
     return "[phone]" if is_phone else whole
 
 
-# In this order: what is longest and surest first.
+# In this order: the longest and most certain first.
 _MASKS: tuple[tuple[str, Becomes], ...] = (
     (r"(?is)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)", "[key]"),
     (r"(\b[A-Za-z][A-Za-z0-9+.-]*://)[^\s/:@]*:[^\s/@]+@", r"\1[secret]@"),

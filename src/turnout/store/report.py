@@ -1,6 +1,6 @@
-"""What the contract monitor has seen, rule by rule: how much it checked, what was broken, and the evidence.
+"""The contract monitor's report, rule by rule: how much was checked, the breaches, and the evidence.
 
-A rule that was never broken is listed like any other; so is one that a profile has dropped since it was broken.
+Rules that were never broken are listed, and so are broken rules that a profile no longer has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BreachExample(Struct, frozen=True):
 
     decision_id: str
     question: str | None
-    """None where the text was not kept."""
+    """None if the text was not kept."""
     routes: tuple[str, ...]
     fact: str
     found: Any
@@ -44,9 +44,9 @@ class RuleReport(Struct, frozen=True):
     rule: str
     says: str
     phases: tuple[Phase, ...]
-    """When it can be seen to be broken. None: it speaks of policies alone, which are checked when a profile loads."""
+    """When it can be checked. Empty: it is about policies alone, which are checked when a profile loads."""
     decisions: int
-    """Decisions of profiles that have the rule; 0 where a decision alone cannot break it."""
+    """Decisions of profiles that have the rule; 0 if a decision alone cannot break it."""
     outcomes: int
     violations: int
     last_ms: int | None
@@ -56,14 +56,15 @@ class RuleReport(Struct, frozen=True):
 def report(
     records: Records, *, span: TimeSpan = ALWAYS, profile: str | None = None, checked: list[Checked] | None = None
 ) -> list[RuleReport]:
-    """Every rule of every profile that has decided something in the span, profile by profile; `checked` is how much
-    that was, where it is known already."""
+    """Every rule of every profile that has decided something in the span, profile by profile; `checked` has the counts
+    of decisions and outcomes if they are known already."""
     rules: dict[tuple[str, str], Rule] = {}
     decisions: defaultdict[tuple[str, str], int] = defaultdict(int)
     outcomes: defaultdict[tuple[str, str], int] = defaultdict(int)
-    # The profile that decided most comes last: where versions differ, its words are the ones that are shown.
-    found_checked = records.checked(span=span, profile=profile) if checked is None else checked
-    for seen in sorted(found_checked, key=lambda one: (one.profile, one.decisions)):
+    if checked is None:
+        checked = records.checked(span=span, profile=profile)
+    # The version that decided most comes last, so that its words are shown where versions differ.
+    for seen in sorted(checked, key=lambda one: (one.profile, one.decisions)):
         for rule in records.contract(seen.profile_hash):
             key = (seen.profile, rule.id)
             rules[key] = rule
@@ -76,12 +77,12 @@ def report(
     for key in sorted({*rules, *broken}):
         rows = records.breaches(span=span, profile=key[0], rule=key[1], most=EXAMPLES) if key in broken else []
         cases = [(row, _logged(records, row.decision_id)) for row in rows]
-        said = rules.get(key) or _rule_of(records, key[1], [logged for _, logged in cases if logged is not None])
+        rule = rules.get(key) or _rule_of(records, key[1], [logged for _, logged in cases if logged is not None])
         found.append(
             RuleReport(
                 *key,
-                _says(said),
-                phases(said),
+                _text_of(rule),
+                phases(rule),
                 decisions[key],
                 outcomes[key],
                 sum(count.count for count in broken[key]),
@@ -93,25 +94,25 @@ def report(
 
 
 def _logged(records: Records, ident: str) -> Logged | None:
-    """A decision; None where it waits in another worker's spool."""
+    """A decision; None if it waits in another worker's spool."""
     with contextlib.suppress(UnknownDecision):
         return records.get(ident)
     return None
 
 
 def _rule_of(records: Records, ident: str, decisions: list[Logged]) -> Rule:
-    """The rule that old decisions broke, from the profile of their day."""
+    """The rule that old decisions broke, from the profile they were made with."""
     known = (rule for one in decisions for rule in records.contract(one.profile_hash))
     return next((rule for rule in known if rule.id == ident), Rule(ident))
 
 
-def _says(rule: Rule) -> str:
+def _text_of(rule: Rule) -> str:
     if rule.text:
         return rule.text
-    said = [f"never {name}" for name in rule.forbidden]
-    said += [f"{name} must be {value}" for name, value in rule.must.items()]
-    said += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
-    return ", ".join(said)
+    clauses = [f"never {name}" for name in rule.forbidden]
+    clauses += [f"{name} must be {value}" for name, value in rule.must.items()]
+    clauses += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
+    return ", ".join(clauses)
 
 
 def _example(row: BreachRow, logged: Logged | None) -> BreachExample:

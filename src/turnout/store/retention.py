@@ -1,9 +1,8 @@
-"""How long rows and texts are kept, in steps of at most a thousand rows.
+"""Deletes old rows and texts, in steps of at most a thousand rows.
 
-Every step is one transaction, so the one writer is never held for long, and whatever interrupts it leaves no row
-without what it belongs to. An id begins with its time, and a part's id comes before that of the question it is a part
-of: going up the ids, nothing is orphaned on the way. Profiles stay: they hold nothing of a user's, and a process that
-has written one down does not write it again.
+Every step is one transaction, so the one writer never waits long, and an interruption leaves no row without the rows it
+belongs to. Ids begin with their time and a part's id is lower than its question's, so deleting in the order of ids
+orphans nothing. Profiles stay: they hold no user data, and a process that has written one does not write it again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .hours import forget_hours
 from .redact import redact_body, redact_extra
 
 DAY_MS = 86_400_000
-# How often a process that keeps a store open looks for what has grown old.
+# How often a process with an open store deletes old rows.
 EVERY_S = 3600.0
 
 log = logging.getLogger("turnout.store")
@@ -32,13 +31,13 @@ log = logging.getLogger("turnout.store")
 
 class PruneCounts(NamedTuple):
     deleted: int = 0
-    """Decisions that are gone, parts counted, with what belonged to them."""
+    """Deleted decisions, including parts."""
     emptied: int = 0
-    """Decisions that have lost their text."""
+    """Decisions whose text was deleted."""
     replies: int = 0
-    """Answers that are gone or have lost their text."""
+    """Answers that were deleted or lost their text."""
     sessions: int = 0
-    """Sessions of readers that are gone, with their turns."""
+    """Deleted study sessions."""
 
     def plus(self, other: PruneCounts) -> PruneCounts:
         return PruneCounts(*map(sum, zip(self, other, strict=True)))
@@ -52,8 +51,8 @@ def prune(
     now_ms: int | None = None,
     progress: Callable[[PruneCounts], None] = lambda _: None,
 ) -> PruneCounts:
-    """Delete decisions and sessions of readers older than `keep_days`, and texts of decisions older than `text_days`; 0
-    keeps them for good."""
+    """Delete decisions and study sessions older than `keep_days`, and texts of decisions older than `text_days`; with 0
+    they are kept."""
     total = PruneCounts()
     for step in steps(backend, keep_days=keep_days, text_days=text_days, now_ms=now_ms):
         total = total.plus(step)
@@ -62,7 +61,7 @@ def prune(
 
 
 def steps(backend: Backend, *, keep_days: int, text_days: int, now_ms: int | None = None) -> Iterator[PruneCounts]:
-    """The same, step by step, for callers with other work to do in between."""
+    """As `prune`, step by step, for callers with other work in between."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if keep_days:
         yield from _delete(backend, first_id(now - keep_days * DAY_MS))
@@ -89,7 +88,7 @@ def _delete(backend: Backend, before: str) -> Iterator[PruneCounts]:
 
 
 def _forget(backend: Backend, before_ms: int) -> Iterator[PruneCounts]:
-    """What readers studied in sessions that nothing was asked in since: an index of memories follows the rows."""
+    """Delete study sessions without a question since; the index of memories follows the rows."""
     values: dict[str, Value] = {"before": first_id(before_ms), "before_ms": before_ms}
     while rows := backend.read(sql.OLD_SESSIONS, values):
         chosen: list[dict[str, Value]] = [{"tenant": tenant, "id": ident} for tenant, ident in rows]
@@ -100,7 +99,7 @@ def _forget(backend: Backend, before_ms: int) -> Iterator[PruneCounts]:
 
 
 def _empty(backend: Backend, before: str) -> Iterator[PruneCounts]:
-    # Read outside the transaction: a decision never changes but here, and the writer need not wait for the redaction.
+    # Read outside the transaction: decisions change only here, and the writer need not wait for the redaction.
     above = ""
     while rows := backend.read(sql.TEXT_BEFORE, {"above": above, "before": before}):
         above = rows[-1][0]
@@ -122,7 +121,7 @@ def _empty(backend: Backend, before: str) -> Iterator[PruneCounts]:
 def _without_text(body: str) -> str:
     try:
         return redact_body(body.encode(), "off").decode()
-    except (DecodeError, KeyError, TypeError):  # damaged: what in it is text cannot be told
+    except (DecodeError, KeyError, TypeError):  # damaged: its texts cannot be told from the rest
         return "{}"
 
 
@@ -134,7 +133,7 @@ def _without_strings(extra: str) -> str:
 
 
 class Retention:
-    """What the journal's thread does when it has nothing to write: one step at a time, hourly."""
+    """Retention as the journal's chore: hourly, one step at a time, while there is nothing to write."""
 
     def __init__(self, backend: Backend, keep_days: int, text_days: int) -> None:
         self._backend = backend
@@ -143,7 +142,7 @@ class Retention:
         self._due = 0.0
 
     def __call__(self) -> bool:
-        """Take a step if it is time; whether there is another to take now."""
+        """Take a step if one is due; returns whether another may follow now."""
         now = time.monotonic()
         if now >= self._due:
             self._due = now + EVERY_S

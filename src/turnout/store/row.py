@@ -1,11 +1,11 @@
-"""What is written down, row by row: the shapes that go through the spool into the tables, and their lines.
+"""The rows of the log: their fields, their lines in the spool, and how decisions and outcomes become lines.
 
 Each line is the CRC-32 of its content in hex, a space, the content, a newline. A line torn by a full disk or a power
-cut does not carry its checksum and is counted, not believed.
+cut does not match its checksum and is counted as torn.
 
-What is kept of a decision is settled here, once, before anything is written, by the thread that routes: a few
-microseconds. A row's bytes are all that survives a crash, so it holds plain values only. Its order of fields is the
-order of the table's columns, but for `LoggedRow`, which is made shorter for the way.
+The redaction level is applied here, before anything is written, by the thread that routes. A row holds plain values
+only, because nothing but its bytes survives a crash. Its fields are in the order of the table's columns; `LoggedRow`
+alone is shorter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Annotated, Any, Literal, NamedTuple
 from zlib import crc32
 
@@ -32,6 +33,7 @@ NOTHING = Raw(b"null")
 
 # 128 bits: no two of a billion questions collide by chance.
 DIGEST_BYTES = 16
+BACKSLASH = ord("\\")
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0.0)]
@@ -53,7 +55,7 @@ class DecisionRow(Struct, array_like=True, frozen=True, gc=False, tag="d"):
     decided_by: str
     outcome: str
     teacher: str | None
-    """What a model said, whether or not its verdict was used: a label for training, never a human's."""
+    """The route a model gave, whether or not it was used: a label for training, never a human's."""
     elapsed_us: float
     created_ms: int
     question: str | None
@@ -63,7 +65,7 @@ class DecisionRow(Struct, array_like=True, frozen=True, gc=False, tag="d"):
     kept: str
     """The redaction level this row was written with."""
     asked: Raw
-    """The whole query, where it says more than its text; else `NOTHING`."""
+    """The whole query if it has more than its text; else `NOTHING`."""
     body: Raw
     """The decision's documented JSON form."""
     key_id: str = ""
@@ -71,7 +73,7 @@ class DecisionRow(Struct, array_like=True, frozen=True, gc=False, tag="d"):
 
 
 class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
-    """A decision on its way through the spool: its JSON form is the only copy of what it says."""
+    """A decision in the spool: fields that its JSON form has are not repeated."""
 
     parent_id: str | None
     tenant: str
@@ -86,7 +88,7 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
     key_id: str = ""
 
     def whole(self) -> DecisionRow:
-        """The table's row; raises DecodeError where the body is not a decision's."""
+        """The table's row; raises DecodeError if the body is not a decision's."""
         columns = _body.decode(self.body)
         return DecisionRow(
             columns.id,
@@ -113,7 +115,7 @@ class LoggedRow(Struct, array_like=True, frozen=True, gc=False, tag="l"):
 
 
 class DecisionColumns(Struct, gc=False):
-    """What of a decision's JSON form has columns of its own."""
+    """The fields of a decision's JSON form that are also columns."""
 
     id: str
     profile: str
@@ -130,7 +132,7 @@ _body = json.Decoder(DecisionColumns)
 
 
 class OutcomeRow(Struct, array_like=True, frozen=True, gc=False, tag="o"):
-    """What happened after a decision, as columns; see `Outcome`."""
+    """An `Outcome` as columns."""
 
     decision_id: str
     tenant: str
@@ -153,18 +155,18 @@ class OutcomeRow(Struct, array_like=True, frozen=True, gc=False, tag="o"):
 
 
 class ProfileRow(Struct, array_like=True, frozen=True, gc=False, tag="p"):
-    """A profile that has decided something: old rows explain themselves with the profile of their day."""
+    """A profile that has decided something, kept to explain its decisions later."""
 
     hash: str
     name: str
     resolved: Raw
     created_ms: int
     patterns: Raw = NOTHING
-    """What it looks for, in the order of a decision's hits."""
+    """Its patterns, in the order that a decision's hits refer to."""
 
 
 class BreachRow(Struct, array_like=True, frozen=True, gc=False, tag="v"):
-    """A contract rule that was broken, with the evidence."""
+    """A broken contract rule, with the evidence."""
 
     decision_id: str
     tenant: str
@@ -180,7 +182,7 @@ class BreachRow(Struct, array_like=True, frozen=True, gc=False, tag="v"):
 
 
 class ReplyRow(Struct, array_like=True, frozen=True, gc=False, tag="r"):
-    """What was answered in a session."""
+    """An answer in a session."""
 
     id: str
     tenant: str
@@ -205,40 +207,40 @@ Row = SpendRow | DecisionRow | OutcomeRow | ProfileRow | BreachRow | ReplyRow
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What happened after a decision. A field that is not known stays `None`: unknown is not zero."""
+    """What happened after a decision. An unknown field stays `None`: unknown is not zero."""
 
     ended: Literal["answered", "refused", "failed", "cancelled"] = "answered"
     slot: str | None = None
-    """The model slot that answered, in the profile's own words."""
+    """The model slot that answered."""
     model: str | None = None
-    """The model that answered, as its provider names it."""
+    """The model that answered, by its provider's name for it."""
     attempts: Count | None = None
     input_tokens: Count | None = None
     output_tokens: Count | None = None
     cost_usd: Amount | None = None
-    """What the answer cost, without the classifier."""
+    """The cost of the answer, without the classifier."""
     baseline_usd: Amount | None = None
-    """What it would have cost with the most expensive slot."""
+    """What the answer would have cost with the most expensive slot."""
     classifier_usd: Amount | None = None
-    """What deciding cost."""
+    """The cost of deciding."""
     retrieval: bool | None = None
     """Whether retrieval ran."""
     fallback: str | None = None
-    """Why something else answered than was decided; None if nothing else did."""
+    """Why something other than the chosen route answered; None if the chosen one did."""
     cap_reached: str | None = None
     """The cap that ended the answer: `sentences`, `tokens`."""
     elapsed_ms: Amount | None = None
     sources: tuple[str, ...] | None = None
-    """The sources that really were used."""
+    """The sources that were used."""
     extra: Mapping[str, Any] = {}
-    """What an application wants to remember beside it, as JSON."""
+    """Anything else an application keeps with the outcome, as JSON."""
 
 
 _rows: json.Decoder[Row | LoggedRow] = json.Decoder(Row | LoggedRow)
 
 
 class Subject(NamedTuple):
-    """What an outcome is an outcome of."""
+    """The decision that an outcome belongs to."""
 
     decision_id: str
     tenant: str
@@ -254,7 +256,7 @@ class Subject(NamedTuple):
 
 
 class RowEncoder:
-    """Writes rows for one store, at one redaction level."""
+    """Encodes rows for one store, at one redaction level."""
 
     def __init__(self, level: Level, key: bytes) -> None:
         self.level = level
@@ -264,14 +266,14 @@ class RowEncoder:
     def decision(self, decision: Decision, parent: str | None = None, *, key_id: str = "") -> bytes:
         """The lines of a decision and its parts; `key_id` is the key that asked for it."""
         query, level = decision.query, self.level
-        text, teacher = query.text or asked_text(query), _teacher(decision)
+        text, teacher = asked_text(query), _teacher(decision)
         tenant, session = _cut(query.tenant or ""), None if query.session is None else _cut(query.session)
         kept: str | None = text
         hashed: str | None = None
         asked: Any = NOTHING
         body: Any
         if level == "full":
-            # What is JSON in its column is encoded with its row: a form of its own would be copied once more.
+            # JSON columns are encoded together with the row, which saves a copy of each.
             if query.turns or query.attachments or query.declared is not None or query.ceiling is not None:
                 asked = query
             body = decision.form()
@@ -294,7 +296,7 @@ class RowEncoder:
         return encode_row(ProfileRow(profile.hash, profile.name, resolved, now, Raw(encode(profile.patterns))))
 
     def _rules_for(self, decision: Decision) -> tuple[Rule, ...]:
-        """The rules that this decision alone could break; worked out when the first like it comes."""
+        """The rules that this decision alone could break; cached by routes and layer."""
         profile = decision.profile
         key = (profile.hash, decision.routes, decision.by)
         rules = self._rules.get(key)
@@ -304,7 +306,7 @@ class RowEncoder:
         return rules
 
     def outcome(self, subject: Subject, outcome: Outcome) -> bytes:
-        """The lines of an outcome, and of what in it breaks the contract."""
+        """The lines of an outcome and of the contract rules it breaks."""
         extra: Any = outcome.extra or NOTHING
         if outcome.extra and self.level != "full":
             extra = redact_extra(to_builtins(outcome.extra), self.level)
@@ -326,8 +328,8 @@ class RowEncoder:
         *,
         decided: bool,
     ) -> bytes:
-        """The lines of a decision, unless it is `decided` already, of how it and its parts ended, and of what a key
-        spent on it."""
+        """The lines of a decision (unless it is `decided` already), of its outcome and its parts' outcomes, and of what
+        a key spent on it."""
         lines = b"" if decided else self.decision(decision, key_id=key_id)
         lines += self.outcome(Subject.of(decision), outcome)
         for part, ended in parts:
@@ -356,21 +358,21 @@ def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Viola
 
 
 def encode(value: object) -> bytes:
-    """The value as JSON that every database can hold."""
+    """The value as JSON that both databases can store."""
     try:
         form = json.encode(value)
     except UnicodeEncodeError:
         form = b""
-    # A byte is found much faster than six.
-    if form and (b"\\" not in form or b"\\u0000" not in form):
+    # A byte is found much faster than six, and faster by its number than as bytes of one.
+    if form and (BACKSLASH not in form or b"\\u0000" not in form):
         return form
-    # In a text they are replaced much faster than in its JSON form.
+    # NULs and surrogates are replaced much faster in the texts than in their JSON form.
     plain = to_builtins(value, builtin_types=(Raw,))
     return writable_json(json.encode(each_text(plain, writable)))
 
 
 def _cut(text: str) -> str:
-    """A name that an index can hold, as `name` makes it; signs that no database takes are replaced with the row's."""
+    """A name short enough for an index. Characters a database refuses are replaced when the row is encoded."""
     return text if len(text) <= NAME_CHARACTERS else name(text)
 
 
@@ -379,36 +381,31 @@ def line(content: bytes) -> bytes:
 
 
 def contents(lines: bytes) -> Iterator[bytes | None]:
-    """The content of each line; None for one that is torn. Zeros before a line are a hole a power cut has left."""
-    for whole in lines.removesuffix(b"\n").split(b"\n"):
+    """The content of each line; None for one that is torn. A power cut may have left zeros before a line."""
+    for whole in BytesIO(lines):
         kept = whole.lstrip(b"\0") if whole[:1] == b"\0" else whole
-        content = kept[9:]
+        content = kept[9:].removesuffix(b"\n")
         yield content if kept.startswith(b"%08x " % crc32(content)) else None
 
 
 def encode_row(row: Row | LoggedRow) -> bytes:
-    """The line of a row; what a provider or an application calls things may be any text."""
+    """The line of a row."""
     return line(encode(row))
 
 
 def decode_row(content: bytes) -> Row:
-    """The row of a line's content; raises DecodeError for what is none."""
+    """The row in a line's content; raises DecodeError if there is none."""
     row = _rows.decode(content)
     return row.whole() if isinstance(row, LoggedRow) else row
 
 
 def asked_text(query: Query) -> str:
-    """The question: the query's own text, else what the user said last."""
-    if query.text or not query.turns:
-        return query.text
-    for turn in reversed(query.turns):
-        if turn.role == "user":
-            return turn.text
-    return ""
+    """The question: the query's own text, else the user's last turn."""
+    return query.text or next((turn.text for turn in reversed(query.turns) if turn.role == "user"), "")
 
 
 def digest(text: str, tenant: str, key: bytes) -> str:
-    """Tells whether two questions of one tenant are the same, and without the key nothing else."""
+    """A keyed hash: shows whether two questions of one tenant are the same, and nothing else without the key."""
     hashed = hashlib.blake2b(key=key, digest_size=DIGEST_BYTES)
     hashed.update(tenant.encode("utf-8", "replace") + b"\0")
     hashed.update(text.encode("utf-8", "surrogatepass"))
@@ -416,7 +413,7 @@ def digest(text: str, tenant: str, key: bytes) -> str:
 
 
 def _teacher(decision: Decision) -> str | None:
-    """What a model said, used or not. Asked of the steps: profiles of one hash differ in which models are there."""
+    """The route a model gave, used or not. Read from the steps: profiles of one hash differ in their models."""
     for step in decision.steps:
         if step.verdict is not None and step.place.cost == "network":
             return step.verdict.routes[0]

@@ -1,6 +1,6 @@
-"""What happens in sessions, in order, kept so that a late follower is told all of it.
+"""The events of sessions, in order, kept so that a late follower gets all of them.
 
-Beside the decision log, in a file or a schema of its own: it is progress, not the record, and goes after some days.
+In a file or a schema of its own beside the decision log: events show progress and are deleted after some days.
 Invariant: the numbers of a session are 1, 2, 3… without a gap, whichever processes write to it.
 """
 
@@ -15,11 +15,11 @@ from .redact import name, writable
 from .sqlite import Sqlite
 from .store import Store, brought_up
 
-# Longer than a person looks at a page that waits for an answer.
+# Longer than anyone follows a session.
 KEEP_DAYS = 30
 DAY_MS = 86_400_000
 
-# The row is locked until the transaction ends: writers take turns, also those of other processes.
+# Locks the session's row until the transaction ends: writers of all processes take turns.
 LOCK_SESSION = """
 insert into sessions (tenant, session, last) values (:tenant, :session, 0)
 on conflict (tenant, session) do update set last = sessions.last
@@ -62,25 +62,25 @@ class SessionLog:
         self._backend = backend
 
     def append(self, tenant: str, session: str, body: bytes, once: str = "") -> StoredEvent:
-        """Keep an event; one with a `once` that is there already stays as it is."""
-        whose: dict[str, Value] = {"tenant": name(tenant), "session": name(session)}
+        """Add an event. If there is one with the same `once`, that one is returned."""
+        key: dict[str, Value] = {"tenant": name(tenant), "session": name(session)}
         text = writable(body.decode("utf-8", "replace"))
         with self._backend.transaction() as changes:
-            last = int(changes.read(LOCK_SESSION, whose)[0][0])
-            if once and (found := changes.read(FIND_ONCE, {**whose, "once": once})):
+            last = int(changes.read(LOCK_SESSION, key)[0][0])
+            if once and (found := changes.read(FIND_ONCE, {**key, "once": once})):
                 return StoredEvent(*found[0])
             event = StoredEvent(last + 1, time.time_ns() // 1_000_000, text)
-            changes.change(ADD_EVENT, {**whose, "once": once, **event._asdict()})
-            changes.change(COUNT_UP, {**whose, "sequence": event.sequence})
+            changes.change(ADD_EVENT, {**key, "once": once, **event._asdict()})
+            changes.change(COUNT_UP, {**key, "sequence": event.sequence})
         return event
 
     def after(self, tenant: str, session: str, sequence: int, most: int = 1000) -> list[StoredEvent]:
-        """What came after a number, in order."""
+        """The events after a number, in order."""
         values: dict[str, Value] = {"tenant": name(tenant), "session": name(session), "after": sequence, "most": most}
         return [StoredEvent(*row) for row in self._backend.read(EVENTS_AFTER, values)]
 
     def forget(self, days: int = KEEP_DAYS) -> int:
-        """Delete what is older; how many events. Numbers go on where they were."""
+        """Delete older events and return how many. Numbering continues."""
         return self._backend.change(FORGET_EVENTS, {"before_ms": time.time_ns() // 1_000_000 - days * DAY_MS})
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ def open_session_log(store: Store) -> SessionLog:
             steps = SessionFile.steps
 
             def _add_vectors(self) -> None:
-                """It has none."""
+                """This schema has no vectors."""
 
         backend = SessionSchema(store.url, "turnout_sessions")
     log = SessionLog(brought_up(backend))

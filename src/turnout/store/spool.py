@@ -1,11 +1,11 @@
-"""A spool: the file a row is in before its decision is answered.
+"""The spool: files that hold rows until the database has them.
 
-One `write` adds whole lines; a reader takes them away once the database has them. A process that dies leaves its file,
-unlocked; the next process that opens the folder takes it over. So process death loses nothing, and because a line that
-is taken twice is written once (rows have ids), nothing is doubled either.
+One `write` appends whole lines; the reader releases them once they are committed. A process that dies leaves its file
+unlocked, and the next process that opens the folder takes it over, so process death loses no row. Rows have ids, so a
+line that is read twice is stored once.
 
-Any number of threads append. One thread takes, releases, adopts, restores and closes: a file is never closed under its
-reader. Files are taken from in the order in which their bytes were counted, so that a position says what is taken.
+Any number of threads append. One thread takes, releases, adopts, restores and closes, so that no file is closed while
+it is read. Files are read in the order in which their bytes were counted, so a position tells which lines are taken.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from turnout.core.decision import new_id
 
 SUFFIX = ".spool"
 UNNAMED = ".new"
-# A segment is given up for a new one at this size: small enough to be removed soon, large enough that it is rare.
+# At this size a new segment is started: small enough to be removed soon, large enough to be rare.
 SEGMENT_BYTES = 4 * 1024 * 1024
-# One transaction's worth: some 200 rows, a few milliseconds of work.
-BATCH_BYTES = 256 * 1024
-# An emptied segment is cut back to nothing above this size; below, it may as well be appended to.
+# One transaction's worth: some 300 rows, ten milliseconds of work.
+BATCH_BYTES = 512 * 1024
+# An emptied segment is truncated above this size; below, rows are appended to it.
 CUT_BYTES = 1024 * 1024
-# A file that is taken for a dead one's while it is made is made again; twice in a row does not happen by chance.
+# A new file that another process removed as a dead one's is made again; that hardly happens twice in a row.
 ATTEMPTS = 4
 CLOSED = "the store is closed, or was opened before a fork: open it where it is used"
 
@@ -39,7 +39,7 @@ log = logging.getLogger("turnout.store")
 
 
 class Segment(Struct, eq=False):
-    """One file of the spool: how much of it is written, how much taken away, how much survives a power cut."""
+    """One file of the spool: how much of it is written, how much is released, how much survives a power cut."""
 
     path: Path
     fd: int
@@ -58,14 +58,14 @@ class Segment(Struct, eq=False):
             return False
 
     def remove(self) -> None:
-        # Unlinked before it is closed: as long as it has a name it is locked, and no other process takes it over.
+        # Unlinked before it is closed: while it has a name it stays locked, and no other process takes it over.
         with contextlib.suppress(OSError):
             self.path.unlink()
         _close(self.fd)
 
 
 class Spool:
-    """Appended to by any number of threads, taken from by one."""
+    """The spool of one process: any number of threads append, one reads."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         self.folder = folder
@@ -82,12 +82,12 @@ class Spool:
 
     @property
     def backlog(self) -> int:
-        """Bytes that are not yet taken away."""
-        taken = self.taken  # first: what is written meanwhile cannot make the difference negative
+        """Bytes that are not released yet."""
+        taken = self.taken  # read first: rows written meanwhile cannot make the difference negative
         return self.written - taken
 
     def append(self, lines: bytes) -> int:
-        """Write lines at the end; the position after them. Raises OSError, and then nothing was written."""
+        """Write lines at the end and return the position after them. Raises OSError if nothing was written."""
         size = len(lines)
         with self._lock:
             if self.written - self.taken + size > self.limit_bytes:
@@ -95,7 +95,7 @@ class Spool:
             segment = self._active
             if segment is None or segment.size >= SEGMENT_BYTES:
                 segment = self._open()
-            # At a known place: what an interrupted or failed call has left there is written over, not counted.
+            # At a known position, so that the rest of an interrupted or failed call is overwritten.
             try:
                 count = os.pwrite(segment.fd, lines, segment.size)
                 if count != size:
@@ -117,7 +117,7 @@ class Spool:
         return segment
 
     def _create(self) -> Segment:
-        """A new file, locked before it has a spool's name: no process must see a live one without its lock."""
+        """A new file, locked before it gets a spool's name: no process must see it without its lock."""
         attempt = 1
         while True:
             path = self.folder / (new_id() + SUFFIX)
@@ -131,7 +131,7 @@ class Spool:
             except OSError as error:
                 if fd >= 0:
                     _close(fd)
-                # It was just removed: by `adopt` in another process, or by a person.
+                # It was just removed, by `adopt` in another process or by a person.
                 if not isinstance(error, (BlockingIOError, FileNotFoundError)) or attempt == ATTEMPTS:
                     with contextlib.suppress(OSError):
                         new.unlink()
@@ -141,7 +141,7 @@ class Spool:
                 return Segment(path, fd)
 
     def adopt(self) -> int:
-        """Take over what processes that are gone have left; how many files that is."""
+        """Take over the files of processes that are gone; returns how many."""
         found = 0
         for path in sorted(self.folder.glob("*")):
             if path.suffix in (SUFFIX, UNNAMED):
@@ -166,24 +166,24 @@ class Spool:
             _close(fd)
             raise
         segment = Segment(path, fd, os.fstat(fd).st_size)
-        if not segment.in_place:  # its owner finished with it, or named it, between our look and our lock
+        if not segment.in_place:  # its owner removed or named it before we locked it
             _close(fd)
             return False
         if not segment.size:
             segment.remove()
             return True
         with self._lock:
-            # What is appended from now on goes into a file behind it.
+            # New rows go into a file behind it.
             self._active = None
             self._segments.append(segment)
             self.written += segment.size
         return True
 
     def take(self) -> bytes:
-        """Whole lines from the front, at most a batch. They stay until `release`."""
+        """Whole lines from the front, at most a batch. They stay in the spool until `release`."""
         while self._segments:
             segment = self._segments[0]
-            # Asked before the size is read: a segment that is no longer appended to has its final size.
+            # Checked before the size is read: a segment that is no longer appended to has its final size.
             active = segment is self._active
             if segment.done < segment.size:
                 data = os.pread(segment.fd, min(segment.size - segment.done, BATCH_BYTES), segment.done)
@@ -193,7 +193,7 @@ class Spool:
                 # A line longer than a batch, or the torn end of a segment that was taken over.
                 data = os.pread(segment.fd, segment.size - segment.done, segment.done)
                 end = data.find(b"\n") + 1
-                # Of a file that was truncated, what is missing reads as zeros: torn, and counted as such.
+                # The missing part of a truncated file counts as zeros, which are a torn line.
                 return data[:end] if end else data or bytes(segment.size - segment.done)
             if active:
                 return b""
@@ -201,7 +201,7 @@ class Spool:
         return b""
 
     def release(self, count: int) -> None:
-        """The first `count` bytes are safe elsewhere."""
+        """Drop the first `count` bytes: they are committed."""
         segment = self._segments[0]
         segment.done += count
         self.taken += count
@@ -211,21 +211,21 @@ class Spool:
     def _cut(self, segment: Segment) -> None:
         with self._lock:
             if segment.done == segment.size:
-                # A file that cannot be cut goes on growing until it is given up.
+                # A file that cannot be truncated grows until it is replaced.
                 with contextlib.suppress(OSError):
                     os.ftruncate(segment.fd, 0)
                     segment.done = segment.size = segment.synced = 0
 
     def rest(self) -> None:
-        """Nothing is left to take: an empty file needs no replay after a crash."""
+        """Truncate the file if all of it is released: an empty file needs no replay after a crash."""
         segment = self._active
         if segment is not None and segment.size and segment.done == segment.size:
             self._cut(segment)
 
     def restore(self) -> int:
-        """Write what is not yet taken into new files where the old ones were removed; how many bytes."""
+        """Write the unreleased rows of removed files into new ones; returns how many bytes."""
         segments = list(self._segments)
-        # Files are removed from here all at once: a look at two of them is enough.
+        # Files are usually removed all at once: checking two of them is enough.
         if all(segment.in_place for segment in (*segments[:1], *segments[1:][-1:])):
             return 0
         restored = 0
@@ -245,7 +245,7 @@ class Spool:
         return restored
 
     def sync(self) -> None:
-        """Make what waits survive a power cut: the database has not got it yet."""
+        """Make unreleased rows survive a power cut."""
         unsynced = [segment for segment in list(self._segments) if max(segment.synced, segment.done) < segment.size]
         for segment in unsynced:
             size = segment.size
@@ -261,7 +261,7 @@ class Spool:
                 segment.named = True
 
     def close(self) -> None:
-        """Leave nothing behind but what was not taken."""
+        """Remove the files, except those with unreleased rows."""
         with self._lock:
             self._closed = True
             self._active = None
@@ -273,7 +273,8 @@ class Spool:
                     _close(segment.fd)
 
     def forget(self) -> None:
-        """In a forked child: the files, and their locks, are the parent's alone. Its lock may never be released."""
+        """Close the files in a forked child: they and their locks are the parent's. Takes no lock, because the parent
+        may have held it."""
         self._closed = True
         self._active = None
         while self._segments:
@@ -281,8 +282,8 @@ class Spool:
 
 
 def spool_size(folder: Path) -> tuple[int, int]:
-    """How much is in a spool, without taking any of it: bytes in files of processes that run, some of which the
-    database may have already, and bytes that processes that are gone have left."""
+    """The bytes in a spool, without changing it: those in files of running processes, some of which the database may
+    have already, and those left by processes that are gone."""
     held = left = 0
     for path in folder.glob(f"*{SUFFIX}"):
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
@@ -296,13 +297,13 @@ def spool_size(folder: Path) -> tuple[int, int]:
 
 
 def _close(fd: int) -> None:
-    """Whatever it says: the descriptor is gone, and what was written is read back before it is trusted."""
+    """Close and ignore errors: the descriptor is closed anyway, and checksums verify what was written."""
     with contextlib.suppress(OSError):
         os.close(fd)
 
 
 def _finish(segment: Segment, lines: bytes, count: int) -> None:
-    """Write the rest of what was written in part, which tells why it was; take it back if that does not succeed."""
+    """Write the rest of lines of which `count` bytes were written; if that fails, undo it and raise the reason."""
     try:
         while count < len(lines):
             count += os.pwrite(segment.fd, lines[count:], segment.size + count)

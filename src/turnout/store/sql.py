@@ -1,9 +1,8 @@
 """Every statement the store runs, as constants. One text serves both databases.
 
-Values are parameters, always; nothing but other constants of its file is put into a statement. Every read of a tenant's
-says `tenant = :tenant`: a test reads this file and holds it to that. The operator's own are in sections of their own.
-`cast(:x as text) is null` is how both databases take a filter that is not set. A profile is found by the names it had
-before, too.
+Values are always parameters; a statement contains nothing but other constants of its file. Every read for a tenant has
+`tenant = :tenant`, which a test checks in this file. The operator's statements have sections of their own. `cast(:x as
+text) is null` is a filter that is not set, in both databases. A profile is also found by its former names.
 """
 
 from __future__ import annotations
@@ -54,11 +53,12 @@ _OF_KEY = """
   (cast(:key_id as text) is null or d.key_id = :key_id)
 """
 
-# --- what the journal writes, its rows' fields in order; whatever is there already stays as it is
+# --- what the journal writes, its rows' fields in order; existing rows are not changed. JSON comes as bytes, which
+# become text without being decoded.
 
 ADD_PROFILE = """
 insert into profiles (hash, name, resolved, created_ms, patterns)
-values (?, ?, ?, ?, ?)
+values (?, ?, cast(? as text), ?, cast(? as text))
 on conflict (hash) do update set patterns = excluded.patterns
 where profiles.patterns is null and excluded.patterns is not null
 """
@@ -66,7 +66,7 @@ where profiles.patterns is null and excluded.patterns is not null
 ADD_DECISION = f"""
 insert into decisions ({_DECISION}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-  ?, ?, ?, ?, ?, ?, ?, ?, ?
+  ?, ?, ?, ?, ?, ?, cast(? as text), cast(? as text), ?
 )
 on conflict do nothing
 """
@@ -74,7 +74,7 @@ on conflict do nothing
 ADD_OUTCOME = f"""
 insert into outcomes ({_OUTCOME}) values (
   ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-  ?, ?, ?, ?, ?, ?, ?, ?
+  ?, ?, ?, ?, ?, cast(? as text), cast(? as text), ?
 )
 on conflict do nothing
 """
@@ -119,7 +119,7 @@ IDS_LIKE = """
 select id from decisions where tenant = :tenant and id >= :low and id < :high order by id limit 2
 """
 
-# The ending has letters and digits only: nothing in it means more than itself to `like`.
+# The ending has letters and digits only, none of which is special to `like`.
 IDS_ENDING = """
 select id from decisions where tenant = :tenant and id like :ending order by id desc limit 2
 """
@@ -216,8 +216,8 @@ order by max(created_ms) desc, session
 limit :most
 """
 
-# Counts for a time span in buckets of :bucket_ms, which begin :shift_ms before those of UTC; the caller turns them into
-# shares.
+# Counts for a time span in buckets of :bucket_ms, which begin :shift_ms earlier than in UTC; the caller makes shares of
+# them.
 TRAFFIC = f"""
 select (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, route, count(*)
 from decisions d
@@ -226,7 +226,7 @@ group by (created_ms + :shift_ms) / :bucket_ms, profile, decided_by, outcome, ro
 order by 1, 2, 3, 4, 5
 """
 
-# The k-th fastest decision: percentiles without a function that only one of the databases has.
+# The k-th fastest decision: percentiles without a function that only one database has.
 LATENCY_AT = f"""
 select elapsed_us
 from decisions d
@@ -235,7 +235,8 @@ order by elapsed_us
 limit 1 offset :place
 """
 
-# Decisions a model may have been asked for: where none was, nothing says so and no layer failed or was in doubt.
+# Decisions for which a model may have been asked: those with its answer, and those with a layer that failed or was in
+# doubt.
 ASKED = f"""
 select id, body
 from decisions d
@@ -245,8 +246,8 @@ order by id
 limit :most
 """
 
-# Saved is what is known of both sides: an answer of unknown cost has saved nothing that can be stated. Sums of
-# whole numbers stay whole: PostgreSQL makes them decimals.
+# Savings count only answers whose cost and baseline are both known. Sums of integers are cast because PostgreSQL makes
+# them decimals.
 SPENT = f"""
 select o.slot, o.model, o.ended, count(*), cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint),
   cast(sum(o.output_tokens) as bigint), sum(o.cost_usd), sum(o.classifier_usd),
@@ -267,7 +268,7 @@ group by o.slot, o.model, o.ended
 order by coalesce(o.slot, ''), coalesce(o.model, ''), o.ended
 """
 
-# The newest feedback on each decision beside what the teacher said.
+# The newest feedback on each decision beside the teacher's route.
 LABELS = """
 select d.id, d.session, d.profile, d.profile_hash, d.question, d.kept, d.route, d.confidence, d.decided_by, d.outcome,
   d.teacher, f.verdict, f.should_be, f.given_by, o.ended, o.slot, o.model, o.cost_usd, d.created_ms
@@ -285,7 +286,7 @@ order by d.id
 limit :most
 """
 
-# --- the same reads for the operator, of all tenants: what ties them to one is left out, and nothing else is changed
+# --- the same reads for the operator, of all tenants: without the condition on the tenant, and with no other change
 
 ALL_TENANTS = {
     statement: statement.replace("tenant = :tenant", "tenant is not null")
@@ -311,7 +312,7 @@ ALL_TENANTS = {
     )
 }
 
-# --- the operator's own: whose rows there are, settings, retention, copies. No reader of a tenant's comes here.
+# --- the operator's own: tenants, settings, retention, copies. Not used for reads of a tenant.
 
 TENANTS = """
 select tenant, count(*) from decisions where parent_id is null group by tenant order by tenant
@@ -329,8 +330,8 @@ SET_SETTING = """
 insert into store_settings (name, setting) values (?, ?) on conflict (name) do update set setting = excluded.setting
 """
 
-# Retention works in steps of a thousand rows: a long delete would hold the one writer for seconds. An id begins with
-# its time, so a primary key finds what is old without a look at the rest.
+# Retention works in steps of a thousand rows: a long delete would block the one writer for seconds. Ids begin with
+# their time, so the primary key finds old rows without reading the others.
 EDGE = """
 select id from decisions where id < :before order by id limit 1 offset 999
 """
@@ -399,7 +400,7 @@ select
   (select count(*) from profiles)
 """
 
-# What must hold between tables: parts have parents; outcomes, feedback and breaches have decisions, decisions profiles.
+# References between tables: parts need parents; outcomes, feedback and breaches need decisions; those need profiles.
 STRAYS = """
 select
   (select count(*) from decisions part where parent_id is not null and not exists (
@@ -413,8 +414,8 @@ select
   (select count(*) from decisions d where not exists (select 1 from profiles p where p.hash = d.profile_hash))
 """
 
-# --- a store copied whole: every table page by page, its columns in the order of the statement that adds them, which a
-# test holds them to. What a running server reads names its columns: a newer version may have added some.
+# --- a copy of the whole store: every table page by page, its columns in the order of the statement that adds them,
+# which a test checks. Statements of a running server name their columns: a newer version may have added some.
 
 ALL_SETTINGS = """
 select * from store_settings where name > :above order by name limit :most
@@ -527,7 +528,7 @@ where not exists (
 )
 """
 
-# Keys that are their own tenant, and have asked for something.
+# Keys that are their own tenant and have made a decision.
 OWN_TENANTS = """
 select id from keys where tenant = id and exists (select 1 from decisions d where d.tenant = keys.id) order by id
 """
@@ -536,7 +537,7 @@ SPENT_BY_KEY = """
 select sum(amount_usd) from spending where key_id = :id and created_ms >= :since_ms
 """
 
-# What each key's decisions cost; of those that no key asked for, what is known of their answers.
+# The cost of each key's decisions; of decisions without a key, the cost in their outcomes.
 KEY_USE = f"""
 select d.key_id, d.tenant, count(*), max(d.created_ms),
   sum(case when d.key_id <> '' then coalesce(s.amount_usd, 0) else o.cost_usd + coalesce(o.classifier_usd, 0) end)

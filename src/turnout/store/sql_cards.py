@@ -1,8 +1,8 @@
-"""Statements about claim cards. `sql` has them with all others; its rules hold."""
+"""Statements about claim cards. The rules in `sql` apply."""
 
 from __future__ import annotations
 
-# --- the operator's own: cards belong to everybody who asks here
+# --- the operator's own: all users of a store share its cards
 
 CARD = """
 select body from claim_cards where id = :id

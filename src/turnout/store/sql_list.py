@@ -1,7 +1,7 @@
-"""Statements that list decisions, by any combination of filters. `sql` has them with all others; its rules hold.
+"""Statements that list decisions by any combination of filters. The rules in `sql` apply.
 
-Each begins with what leaves the fewest rows to look at: a time, a session, what people said, or the kinds there are.
-All have the same filters, so that any of them may be combined; the text of a question is compared last.
+Each begins with the condition that leaves the fewest rows: a time, a session, feedback, or kinds of decisions. All have
+the same filters, which can be combined; the text of a question is compared last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FILTERS = f"""
   and (cast(:outcome as text) is null or d.outcome like :outcome)
 """
 
-# The last word counts.
+# The latest feedback counts.
 _VERDICT = """
   (cast(:verdict as text) is null or cast(:verdict as text) = (
     select f.verdict from feedback f where f.tenant = d.tenant and f.decision_id = d.id
@@ -51,7 +51,7 @@ where d.tenant = :tenant
   and {_TEXT}
 """
 
-# Whose rows are read is asked first, so that an index that begins with the tenant serves the operator, too.
+# The tenants come first, so that an index that begins with the tenant also serves reads of all tenants.
 _WHOSE = """
 with recursive whose(tenant) as (
   select min(tenant) from decisions where tenant = :tenant
@@ -61,8 +61,8 @@ with recursive whose(tenant) as (
 )
 """
 
-# The kinds there are, each found by a step from the one before it. SQLite steps along an index only to what is no
-# column itself, hence the empty texts; `:last` is behind every id of a kind.
+# All kinds, each found along the index from the one before it. SQLite uses the index only if the values it compares
+# with are not plain columns, hence the empty texts; `:last` is above every id of a kind.
 _KINDS = f"""
 {_WHOSE},
 kind(tenant, key_id, profile, routes, decided_by, outcome) as (
@@ -106,7 +106,7 @@ DECISIONS_UP = f"""
 order by d.id limit :most
 """
 
-# How far back so many rows go: what is looked through at a time.
+# The id so many rows back: the rows above it are searched at a time.
 ID_BELOW = """
 select id from decisions where tenant = :tenant and id < :below order by id desc limit 1 offset :most
 """
@@ -146,7 +146,7 @@ where d.tenant = judged.tenant
 order by d.id desc limit :most
 """
 
-# The rows of those kinds that are wanted, and those with too many routes to be of a kind.
+# The rows of the wanted kinds, and those with too many routes to have a kind.
 DECISIONS_OF_KIND = f"""
 {_KINDS}
 select {_COLUMNS}
@@ -186,7 +186,7 @@ where d.tenant = :tenant
 order by d.id desc limit :most
 """
 
-# What one may filter by.
+# The values that a list can be filtered by.
 DECISION_KINDS = f"""
 {_KINDS}
 select distinct profile, routes, decided_by, outcome, key_id from kind limit :most

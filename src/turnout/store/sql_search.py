@@ -1,10 +1,10 @@
-"""Statements about questions to sources and what is cached for them. `sql` has them with all others; its rules hold."""
+"""Statements about questions to sources and their cached answers. The rules in `sql` apply."""
 
 from __future__ import annotations
 
 # --- what a tenant may read
 
-# What people said of a profile's questions, the newest word first.
+# Feedback on a profile's questions, the newest first.
 JUDGED = """
 select d.id, d.question, d.route, f.verdict, f.should_be
 from feedback f
@@ -39,7 +39,7 @@ order by d.id desc
 limit :most
 """
 
-# --- the operator's own: what is kept for whom, and how much of it
+# --- the operator's own: adding to the cache, and its limits
 
 KEEP_CACHED = """
 insert into cache_entries (id, space, tenant, entry, created_ms, expires_ms)

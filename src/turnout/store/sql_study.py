@@ -1,4 +1,4 @@
-"""Statements about what readers studied. `sql`'s rules hold: every one that reads for a tenant names it."""
+"""Statements about study sessions. The rules in `sql` apply."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FORGET_SESSION = """
 delete from study_sessions where tenant = :tenant and id = :id
 """
 
-# --- what has grown old, of all tenants
+# --- retention, of all tenants
 
 OLD_SESSIONS = """
 select tenant, id from study_sessions

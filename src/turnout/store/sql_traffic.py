@@ -1,6 +1,6 @@
-"""Statements about traffic hour by hour. `sql`'s rules hold: every one that reads for a tenant names it.
+"""Statements about hourly traffic. The rules in `sql` apply.
 
-The first three count the log itself, the next say the same of hours that were counted before, for one key or for `*`.
+The first three count the log itself, the next read hours that were counted before, for one key or for `*`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ where tenant = :tenant and {_LOGGED}
 group by tenant, (created_ms + :shift_ms) / :bucket_ms, key_id, profile, profile_hash, decided_by, outcome, route
 """
 
-# Two digits of each: what is between them is not told apart.
+# Times rounded down to two digits.
 LOG_LATENCY = f"""
 select tenant, key_id, profile, us, count(*)
 from (
@@ -51,7 +51,7 @@ from (
 group by tenant, key_id, profile, us
 """
 
-# Of an answer that was asked for again with more context, `extra` says so.
+# `extra` says whether the question was asked again with more context.
 LOG_SPENT = """
 select o.tenant, d.key_id, d.profile, d.profile_hash, o.slot, o.model, o.ended, count(*),
   cast(sum(o.attempts) as bigint), cast(sum(o.input_tokens) as bigint), cast(sum(o.output_tokens) as bigint),
@@ -109,7 +109,7 @@ where tenant = :tenant
 group by key_id, profile
 """
 
-# The last word on each decision.
+# The latest feedback on each decision.
 VERDICTS = """
 select f.verdict, count(*)
 from feedback f

@@ -21,15 +21,15 @@ from . import sql
 from .backend import Backend, Transaction, Unwritable, Value
 from .migrate import AppliedMigration, Migration, migrations
 
-# How long a writer waits for another process's lock before it says so.
+# How long a writer waits for another process's lock before it raises.
 BUSY_S = 2.0
-# How long a start may spend on looking for damage; whatever takes longer is `turnout db verify`'s business.
+# How long a start may look for damage; `turnout db verify` looks for as long as it takes.
 CHECK_S = 2.0
-# Steps of SQLite's between two looks at the clock: some tens of microseconds.
+# SQLite's steps between two looks at the clock: some tens of microseconds.
 CHECK_STEPS = 10_000
-# Pages copied at a time by a backup; between two of them writers get their turn.
+# Pages that a backup copies before it lets writers continue.
 BACKUP_PAGES = 1024
-# After these the next attempt needs a new connection: one that was opened for reading only stays so for good.
+# After these errors the next attempt needs a new connection: one that became read-only stays so.
 _RECONNECT = frozenset(
     (
         sqlite3.SQLITE_READONLY,
@@ -45,7 +45,7 @@ _OPEN = (
     "pragma synchronous = full",
     "pragma foreign_keys = on",
     "pragma temp_store = memory",
-    # What retention takes away is overwritten, not only unlinked.
+    # What retention deletes is overwritten, not only unlinked.
     "pragma secure_delete = on",
 )
 
@@ -63,7 +63,7 @@ class Sqlite(Backend):
         self._lock = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._written: Identity | None = None
-        """Which file the writer writes to; None before the first write."""
+        """The file the writer writes to; None before the first write."""
         self._readers: queue.LifoQueue[tuple[sqlite3.Connection, Identity | None]] = queue.LifoQueue()
 
     @contextlib.contextmanager
@@ -90,16 +90,16 @@ class Sqlite(Backend):
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in _RECONNECT:
                     self._drop_writer()
                 raise
-            # Asked after the commit: it is worth nothing in a file that can no longer be opened.
+            # Checked after the commit, which is lost if its file was removed or replaced.
             if _identity(self.path) != self._written:
                 self._drop_writer()
                 raise StoreUnavailable(f"{self.where}: it was removed or replaced while in use; what was written waits")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Transaction]:
-        """A reader that sees the database as it is now until it is done.
+        """A reader that sees the database as it is now, until it ends.
 
-        Without it a backup starts again at every write, and beside a busy writer never ends.
+        Without it a backup starts again at every write and never ends beside a busy writer.
         """
         with self.reading() as reads:
             reads.connection.execute("begin")
@@ -130,7 +130,7 @@ class Sqlite(Backend):
                 yield f"{self.where}: {found}"
 
     def check(self) -> None:
-        """Raises StoreDamaged if a short look finds damage. A large database is looked at in part."""
+        """Raises StoreDamaged if a short check finds damage. A large database is checked in part."""
         until = time.monotonic() + CHECK_S
         with self.reading() as reads:
             connection = reads.connection
@@ -162,7 +162,7 @@ class Sqlite(Backend):
         make_single(target)
 
     def close(self) -> None:
-        # Readers first: the last connection to go folds the log into the file, and a reader may not.
+        # Readers first: the last connection to close moves the log into the file, and a reader may not write.
         while not self._readers.empty():
             self._readers.get_nowait()[0].close()
         with self._lock:
@@ -173,18 +173,18 @@ class Sqlite(Backend):
                 self._writer = None
 
     def _reader(self) -> tuple[sqlite3.Connection, Identity | None]:
-        """A connection to the file that stands there now."""
+        """A connection to the file that is at the path now."""
         file = _identity(self.path)
         while not self._readers.empty():
             with contextlib.suppress(queue.Empty):
-                connection, of = self._readers.get_nowait()
-                if of == file:
+                connection, opened = self._readers.get_nowait()
+                if opened == file:
                     return connection, file
                 connection.close()
         return self._connect("ro"), file
 
     def _roll_back(self) -> None:
-        """A process that died while it made the database has left a journal, which no reader can roll back."""
+        """Roll back a journal, left by a process that died while it made the database; no reader can do that."""
         if self.path.with_name(self.path.name + "-journal").exists():
             with self._named(), contextlib.closing(self._connect("rw")) as connection:
                 connection.execute("pragma schema_version").fetchone()
@@ -198,7 +198,7 @@ class Sqlite(Backend):
         if self._written is None:
             self._create()
         elif not self.path.exists():
-            # Not made anew: an empty database in the place of one that is moved, or not mounted, would hide it.
+            # Not created again: an empty database would hide one that was moved or is not mounted.
             raise StoreUnavailable(f"{self.where}: it was removed while in use: put it back, or start the program anew")
         connection = self._connect("rw")
         try:
@@ -211,7 +211,7 @@ class Sqlite(Backend):
         return connection
 
     def _create(self) -> None:
-        """Done by us rather than by SQLite: what people ask must not be readable by other users."""
+        """Create the file, which SQLite would make readable for other users."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -228,7 +228,7 @@ class Sqlite(Backend):
 
     @contextlib.contextmanager
     def _named(self) -> Iterator[None]:
-        """SQLite's errors under our names."""
+        """Raises SQLite's errors as the store's."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -246,7 +246,7 @@ class Sqlite(Backend):
 
 
 def _set(connection: sqlite3.Connection, statement: str) -> None:
-    """Run a pragma. SQLite does not wait where another process changes the journal's mode at the same moment: we do."""
+    """Run a pragma. SQLite does not wait while another process changes the journal's mode, so this does."""
     until = time.monotonic() + BUSY_S
     while True:
         try:
@@ -260,13 +260,13 @@ def _set(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def make_single(path: Path) -> None:
-    """Let a database be one file that is readable anywhere: write-ahead logging needs a folder to write in."""
+    """Make a database one file that can be read anywhere: write-ahead logging needs a writable folder."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
 
 
 def _identity(path: Path) -> Identity | None:
-    """Which file a name leads to; None if to none that we may see."""
+    """The file at a path; None if there is none that we may see."""
     try:
         found = path.stat()
     except OSError:
@@ -275,11 +275,11 @@ def _identity(path: Path) -> Identity | None:
 
 
 def _advice(error: sqlite3.OperationalError) -> str:
-    said = str(error)
-    if "locked" in said or "busy" in said:
+    message = str(error)
+    if "locked" in message or "busy" in message:
         return ": another program holds it; it is tried again"
-    if "full" in said:
+    if "full" in message:
         return ": free some space"
-    if "readonly" in said or "unable to open" in said:
+    if "readonly" in message or "unable to open" in message:
         return ": check that it exists and that you may write there"
     return ""

@@ -1,4 +1,4 @@
-"""What a log says of its traffic: who decides, how that changes over time, how fast, and what it costs."""
+"""Statistics of a log: which layers decide, how that changes over time, how fast, and at what cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .hours import ASKED_A_MODEL
 
 # The year 10000: a span without an end.
 FOREVER_MS = 253_402_300_800_000
-# From when a decision gets its id until it is written down; hardly a second, and no answer takes this long.
+# More than the time from a decision's id to its row, which is hardly a second.
 SLOWEST_MS = 3_600_000
 PERCENTILES = (50, 90, 99)
 # Decisions that are read at a time to see which models were asked.
@@ -33,8 +33,8 @@ class TimeSpan(Struct, frozen=True):
     until_ms: int = FOREVER_MS
 
     def values(self) -> dict[str, int | str]:
-        """As the queries take them. An id begins with its time: by it an index finds where a span begins, a little
-        before its decisions were written down."""
+        """The span as statements take it. `first` is an id before the span's first decision: ids begin with their
+        time, so an index finds the beginning."""
         return {"since_ms": self.since_ms, "until_ms": self.until_ms, "first": first_id(self.since_ms - SLOWEST_MS)}
 
 
@@ -42,7 +42,7 @@ ALWAYS = TimeSpan()
 
 
 def names_of(profile: Value) -> dict[str, Value]:
-    """A profile as a filter: by the name it has, and by those its decisions were logged under before."""
+    """A profile as a filter: its name, and the names its decisions were logged under before."""
     was, was_too, *_ = (*(old_names(profile) if isinstance(profile, str) else ()), None, None)
     return {"profile": profile, "profile_was": was, "profile_was_too": was_too}
 
@@ -55,11 +55,11 @@ class Bucket(Struct, frozen=True):
     layers: Mapping[str, int]
     """Decisions by the layer that made them."""
     model_share: float
-    """The share that a model decided."""
+    """The share of decisions made by a model."""
 
 
 class Spent(Struct, frozen=True):
-    """What answers cost, by slot and model. A sum of nothing known is None, not zero."""
+    """The cost of answers by slot and model. A sum of unknown values is None, not zero."""
 
     slot: str | None
     model: str | None
@@ -74,7 +74,7 @@ class Spent(Struct, frozen=True):
     """Answers whose cost and baseline are both known."""
     baseline_usd: float | None
     compared_usd: float | None
-    """What those answers cost, deciding included."""
+    """The cost of those answers, including the cost of deciding."""
     fallbacks: int
     priced: int
     """Answers whose cost is known."""
@@ -93,13 +93,13 @@ class Stats(Struct, frozen=True):
     """`p50`, `p90`, `p99`, `max`."""
     spent: tuple[Spent, ...]
     letters: Mapping[str, str] = {}
-    """Each layer with the first letter of its outcomes, the most frequent if it has several."""
+    """The first letter of each layer's outcomes, the most frequent if there are several."""
     asked: Mapping[str, int] = {}
-    """How often each model was asked for a decision; under an empty name where the log does not say which."""
+    """How often each model was asked for a decision; the name is empty where the log does not have it."""
 
     @property
     def saved_usd(self) -> float | None:
-        """Against always using the most expensive slot, net of what deciding cost; None where no baseline is known."""
+        """Savings over always using the most expensive slot, net of the cost of deciding; None without a baseline."""
         known = [one for one in self.spent if one.baseline_usd is not None]
         return sum((one.baseline_usd or 0) - (one.compared_usd or 0) for one in known) if known else None
 
@@ -128,7 +128,7 @@ def gather(
 def summarize(
     rows: Iterable[Record], bucket_ms: int, shift_ms: int, latency: Mapping[str, float], spent: tuple[Spent, ...]
 ) -> Stats:
-    """What decisions come to. Each row has a bucket, a profile, a layer, an outcome, a route and how many they are."""
+    """Statistics from counts. A row has a bucket, a profile, a layer, an outcome, a route and a count of decisions."""
     layers, routes, profiles, outcomes = (Counter[str]() for _ in range(4))
     buckets: defaultdict[int, Counter[str]] = defaultdict(Counter)
     models: Counter[int] = Counter()
@@ -162,7 +162,7 @@ class _Step(Struct):
 
 
 class _Recorded(Struct):
-    """Of a decision's JSON form, what tells which models were asked for it."""
+    """The part of a decision's JSON form that shows which models were asked."""
 
     by: str = ""
     outcome: str = ""
@@ -170,8 +170,8 @@ class _Recorded(Struct):
     parts: tuple[_Recorded, ...] = ()
 
     def calls(self) -> Iterator[str]:
-        """The model of each call, empty where it did not answer or the row is of an earlier version; an answer from
-        the cache is no call."""
+        """The model of each call, empty if it did not answer or the row is of an earlier version. An answer from the
+        cache is not a call."""
         for step in self.trace:
             kind = kinds().get(step.kind)
             if kind is None or kind.cost != "network" or step.ended in ("passed", "skipped", "breaker"):

@@ -1,6 +1,6 @@
 """Workflows and the results of their steps, in a SQLite file beside the store's own.
 
-Invariant: of several results of one step, and of several outcomes of one workflow, the first that was kept stands.
+Invariant: the first result of a step and the first outcome of a workflow count.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class StoredWorkflow(NamedTuple):
     worker: str
     """The process that runs it, or ran it last."""
     task: str
-    """What it was started with, as JSON."""
+    """Its input, as JSON."""
     outcome: str | None
-    """How it ended, as JSON; None if it has not."""
+    """Its result, as JSON; None if it has not ended."""
 
 
 class StepFile(Sqlite):
@@ -68,7 +68,7 @@ class StepLog:
         return StoredWorkflow(*found[0]) if found else None
 
     def unfinished(self) -> list[StoredWorkflow]:
-        """Oldest first."""
+        """Workflows that have not ended, the oldest first."""
         return [StoredWorkflow(*row) for row in self._backend.read(UNFINISHED, {})]
 
     def reassign(self, ident: str, worker: str) -> None:
@@ -78,19 +78,19 @@ class StepLog:
         self._backend.change(END_WORKFLOW, {"id": ident, "outcome": outcome})
 
     def result(self, workflow: str, name: str) -> str | None:
-        """What a step came to; None if it was not done yet."""
+        """The result of a step; None if it has none yet."""
         found = self._backend.read(FIND_STEP, {"workflow": workflow, "name": name})
         return str(found[0][0]) if found else None
 
     def keep(self, workflow: str, name: str, result: str) -> str:
-        """Keep what a step came to; what stands for it from now on."""
+        """Keep the result of a step; returns the result that counts."""
         key = {"workflow": workflow, "name": name}
         with self._backend.transaction() as changes:
             changes.change(ADD_STEP, {**key, "result": result})
             return str(changes.read(FIND_STEP, key)[0][0])
 
     def forget(self, days: int = KEEP_DAYS) -> int:
-        """Delete workflows that ended and are older; how many."""
+        """Delete older workflows that have ended; returns how many."""
         return self._backend.change(FORGET_WORKFLOWS, {"before_ms": time.time_ns() // 1_000_000 - days * DAY_MS})
 
     def close(self) -> None:

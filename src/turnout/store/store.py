@@ -1,7 +1,8 @@
-"""The store: where decisions, outcomes, sessions, feedback and breaches of contract live.
+"""The store: decisions, outcomes, sessions, feedback and breaches of contract.
 
-Writing goes through the journal, reading through `records`, which is bound to one tenant. Opening it creates what is
-missing, migrates what is old, refuses what is newer, and takes over what an earlier process left in its spool.
+Writing goes through the journal, reading through `records`, which is bound to one tenant. Opening a store creates a
+missing database, migrates an old schema, refuses a newer one, and takes over rows that an earlier process left in its
+spool.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ B = TypeVar("B", bound=Backend)
 
 
 class StoreReader:
-    """One open database, for reading only; decisions are written through a `Store`."""
+    """An open database without a journal; decisions are written through a `Store`."""
 
     def __init__(self, backend: Backend, folder: Path) -> None:
         self.backend = backend
         self.folder = folder
-        """Where rows wait for the database."""
+        """The spool's."""
 
     def __enter__(self) -> Self:
         return self
@@ -55,16 +56,16 @@ class StoreReader:
 
     @property
     def keys(self) -> Keys:
-        """Keys, and what they have spent."""
+        """Keys and their spending."""
         return Keys(self.backend, self._settled)
 
     @property
     def cache(self) -> CacheRows:
-        """What was answered before and is still fresh."""
+        """Cached answers."""
         return CacheRows(self.backend)
 
     def study(self, tenant: str = "") -> StudyRows:
-        """What one tenant has studied."""
+        """The study sessions of one tenant."""
         return StudyRows(self.backend, tenant)
 
     @property
@@ -73,20 +74,20 @@ class StoreReader:
         return CardRows(self.backend)
 
     def records(self, tenant: str = "") -> Records:
-        """What one tenant may see. Without a name: decisions of queries that named none."""
+        """The records of one tenant; by default of queries that named no tenant."""
         return Records(self.backend, tenant, self._settled)
 
     def all_records(self) -> AllRecords:
-        """Decisions of every tenant, for the operator of the store only."""
+        """The records of all tenants, for the operator only."""
         return AllRecords(self.backend, self._settled)
 
     def tenants(self) -> dict[str, int]:
-        """Whose decisions there are, and how many."""
+        """The tenants and their numbers of decisions."""
         self._settled(1.0)
         return dict(self.backend.read(sql.TENANTS, {}))
 
     def count_hour(self) -> bool:
-        """Count the newest hour of traffic that is over and not counted; whether there was one."""
+        """Count the newest hour of traffic that is over and not counted; returns whether there was one."""
         return count_hour(self.backend)
 
     def close(self) -> None:
@@ -97,12 +98,12 @@ class StoreReader:
 
 
 class Store(StoreReader):
-    """One open database with its journal. Thread-safe; not to be used across a fork."""
+    """An open database with its journal. Thread-safe; not to be used across a fork."""
 
     def __init__(self, backend: Backend, journal: Journal, settings: StoreSettings, url: str = "") -> None:
         super().__init__(backend, journal.spool.folder)
         self.url = url
-        """Where it was opened; it may hold a password."""
+        """The URL it was opened with, which may have a password."""
         self.journal = journal
         self.settings = settings
 
@@ -111,29 +112,29 @@ class Store(StoreReader):
 
     @property
     def is_strict(self) -> bool:
-        """Whether what is written is committed before the caller goes on."""
+        """Whether rows are committed before the caller continues."""
         return self.journal.durability == "strict"
 
     def record(self, decision: Decision) -> None:
-        """Write a decision down; returns when it is as durable as the store was opened for.
+        """Write a decision; returns when it is as durable as the store was opened for.
 
-        In `batched` nothing a disk or a database does makes this raise: what cannot be written is counted. In `strict`
-        it raises NotStored. A store that is closed is the program's mistake: ValueError.
+        In `batched` a failing disk or database does not make this raise: rows that cannot be written are counted. In
+        `strict` it raises NotStored. On a closed store, a mistake of the program, it raises ValueError.
         """
         done = self.append(decision)
         if done is not None:
             done.result()
 
     def append(self, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> Future[None] | None:
-        """As `record`, for callers that must not block: in `strict`, what to wait for before answering. Which key asked
-        for the decision and what it spent on it go with it."""
+        """As `record`, for callers that must not block: in `strict`, returns a future to wait for before answering.
+        Also writes which key asked for the decision and what it spent on it."""
         lines = self.journal.encoder.decision(decision, key_id=key_id) + spending(decision.id, key_id, spent_usd)
         return self.journal.append(lines, decision.profile)
 
     def settle(self, decision: Decision | str, outcome: Outcome, *, tenant: str = "") -> None:
-        """Write down what happened after a decision, which is named by itself or by its id and tenant.
+        """Write the outcome of a decision, which is given itself or by its id and tenant.
 
-        The first outcome of a decision stands; saying it again is harmless.
+        The first outcome of a decision counts; another one is ignored.
         """
         if isinstance(decision, Decision):
             subject = Subject.of(decision)
@@ -154,40 +155,40 @@ class Store(StoreReader):
         spent_usd: float = 0.0,
         decided: bool = True,
     ) -> Future[None] | None:
-        """Write down in one go what happened after a decision and each of its parts, and what a key spent on it;
-        unless it is `decided` already, the decision too. Never blocks: in `strict`, what to wait for."""
+        """Write in one go the outcomes of a decision and its parts, what a key spent on it, and the decision unless it
+        is `decided` already. Never blocks: in `strict`, returns a future to wait for."""
         lines = self.journal.encoder.account(decision, outcome, parts, key_id, spent_usd, decided=decided)
         return self.journal.append(lines, decision.profile)
 
     def reply(self, decision: Decision, text: str, *, role: str = "assistant") -> None:
-        """Write down what was answered in the decision's session."""
+        """Write an answer in the decision's session."""
         query = decision.query
         if query.session is not None:
             self.journal.put(self.journal.encoder.reply(query.tenant or "", query.session, decision.id, role, text))
 
     def spend(self, decision: Decision | str, key_id: str, amount_usd: float) -> None:
-        """Write down what a key spent on a decision, or on what has an id of its own and did not become one; the same
-        id is never paid for twice."""
+        """Write what a key spent on a decision, or on something else with an id of its own. The first amount for an id
+        counts."""
         ident = decision if isinstance(decision, str) else decision.id
         self.journal.put(spending(ident, key_id, amount_usd))
 
     def counts(self) -> Counts:
-        """What the journal has done, lost, and still holds."""
+        """What the journal has committed, lost, and still holds."""
         return self.journal.counts()
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Wait until the database has everything recorded so far; whether it has."""
+        """Wait until the database has everything recorded so far; returns whether it has."""
         return self.journal.flush(timeout_s)
 
     def close(self) -> None:
-        """Commit what can be committed. Once is enough; in a forked child it is the parent's to do."""
+        """Commit the rows in the spool and close. Does nothing in a forked child, or a second time."""
         if not self.journal.closed:
             self.journal.close()
             self.backend.close()
 
     def _settled(self, timeout_s: float) -> bool:
-        """A reader finds what was recorded before. What is closed cannot be read: connections are gone, or, after
-        a fork, another process's."""
+        """Wait, so that a reader finds what was recorded before. A closed store cannot be read: its connections are
+        closed or, after a fork, another process's."""
         if self.journal.closed:
             raise ValueError(CLOSED)
         return self.journal.flush(timeout_s)
@@ -204,9 +205,8 @@ def open_store(
 ) -> Store:
     """Open the decision log: a path, `sqlite:///PATH` or `postgresql://…`; by default the user's own.
 
-    `text` says how much of a user's text is kept: off, hash, snippet or full. By default that is everything, or the
-    hash alone where the program is `public`, open to other machines. Without `migrate`, an old schema is refused
-    instead of brought up to date.
+    `text` is how much of a user's text is kept: off, hash, snippet or full. The default is full, or hash if the program
+    is `public`, open to other machines. Without `migrate`, an old schema is refused instead of migrated.
     """
     settings = store_settings(config)
     where = store_url(url, settings)
@@ -224,7 +224,7 @@ def open_store(
             Retention(backend, *days) if any(days) else None,
         )
         opened.callback(journal.close)
-        # A process that ended without closing may have been ended by what damages files as well.
+        # Whatever ended a process that did not close its spool may have damaged the database.
         if journal.spool.adopt():
             backend.check()
         journal.open()
@@ -233,7 +233,7 @@ def open_store(
 
 
 def open_reader(url: str | None = None, *, config: str | None = None) -> StoreReader:
-    """Open the decision log for reading; where rows wait in a spool, they are put into the database first."""
+    """Open the decision log for reading; rows that wait in a spool are committed first."""
     backend, folder = connect(store_url(url, store_settings(config)))
     if any(folder.glob("*.spool")):
         return open_store(url, config=config)
@@ -241,7 +241,7 @@ def open_reader(url: str | None = None, *, config: str | None = None) -> StoreRe
 
 
 def connect(url: str) -> tuple[Backend, Path]:
-    """The database a URL names, not yet touched, and the folder of its spool."""
+    """The database at a URL, not opened yet, and the folder of its spool."""
     if not url:
         raise _wrong_url("the environment variable it names is empty: set it, or name a path")
     scheme, found, _ = url.partition("://")
@@ -272,18 +272,18 @@ def _postgres(url: str) -> tuple[Backend, Path]:
     except ImportError:
         raise _wrong_url("PostgreSQL needs psycopg: pip install 'turnout[postgres]'") from None
     try:
-        # Its own folder for each database: rows of one must never be replayed into another.
+        # Each database has its own folder: rows of one must never be replayed into another.
         folder = hashlib.sha256(identity(url).encode()).hexdigest()[:16]
         return Postgres(url), data_folder() / "spool" / folder
     except ValueError as error:
-        # Python's own message for a host with odd characters quotes the password before it.
+        # Python's message for a host with invalid characters quotes the password before it.
         why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
-    # Not in the handler, so that the error is not carried along.
+    # Outside the handler, so that the original error is not chained.
     raise _wrong_url(f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE")
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
-    """Make sure the schema is ours; the steps that were taken."""
+    """Migrate a schema to this version; returns the steps that were applied."""
     steps = backend.pending()
     if not steps:
         return []
@@ -294,7 +294,7 @@ def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:
 
 
 def brought_up(backend: B) -> B:
-    """A database whose schema is ours; one that cannot be brought up is closed."""
+    """The database, migrated to this version; it is closed if that fails."""
     with contextlib.ExitStack() as opened:
         opened.callback(backend.close)
         bring_up(backend)
@@ -303,7 +303,7 @@ def brought_up(backend: B) -> B:
 
 
 def _key(backend: Backend) -> bytes:
-    """What questions are hashed with: made once, kept with the store."""
+    """The key that questions are hashed with, made once and kept in the store."""
     found = backend.read(sql.SETTING, {"name": "digest_key"})
     if not found:
         backend.change(sql.ADD_SETTING, {"name": "digest_key", "setting": secrets.token_hex(32)})

@@ -1,6 +1,6 @@
-"""Sessions of readers, their turns, and what is remembered of those that have ended.
+"""Study sessions, their turns, and summaries of those that have ended.
 
-Invariant: a session ends once, and after that nothing is added to it; a later question begins another of the same name.
+Invariant: a session ends once, and nothing is added to it afterwards; a later question begins another with its name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .redact import name, writable
 
 
 class StudySession(Struct, frozen=True, omit_defaults=True):
-    """A stretch of questions without a long pause."""
+    """Questions without a long pause between them."""
 
     id: str
     name: str
@@ -26,10 +26,10 @@ class StudySession(Struct, frozen=True, omit_defaults=True):
 
 
 class StudyTurn(Struct, frozen=True):
-    """A question and its answer, as they were said."""
+    """A question and its answer, word for word."""
 
     id: str
-    """The decision's."""
+    """The decision's id."""
     question: str
     answer: str
     route: str
@@ -37,14 +37,14 @@ class StudyTurn(Struct, frozen=True):
 
 
 class StudyRows:
-    """What one tenant, who is a reader, has studied."""
+    """The study sessions of one tenant."""
 
     def __init__(self, backend: Backend, tenant: str) -> None:
         self._backend = backend
         self._tenant = name(tenant)
 
     def open_session(self, called: str, now_ms: int) -> StudySession:
-        """The session of that name that has not ended; a new one if there is none."""
+        """The open session with that name; a new one if there is none."""
         if found := self.find_session(called):
             return found
         called = name(called)
@@ -55,17 +55,17 @@ class StudyRows:
         return made
 
     def find_session(self, called: str) -> StudySession | None:
-        """The session of that name that has not ended."""
+        """The open session with that name."""
         found = self._backend.read(sql.OPEN_SESSION, {"tenant": self._tenant, "name": name(called)})
         return StudySession(*found[0]) if found else None
 
     def idle(self, before_ms: int) -> list[StudySession]:
-        """Sessions that have not ended and in which nothing was asked since."""
+        """Open sessions without a question since."""
         rows = self._backend.read(sql.IDLE_SESSIONS, {"tenant": self._tenant, "before_ms": before_ms})
         return [StudySession(*row) for row in rows]
 
     def ended(self) -> list[StudySession]:
-        """Sessions that have ended, the newest first."""
+        """Ended sessions, the newest first."""
         return [StudySession(*row) for row in self._backend.read(sql.ENDED_SESSIONS, {"tenant": self._tenant})]
 
     def turns(self, session: str) -> list[StudyTurn]:
@@ -81,18 +81,18 @@ class StudyRows:
             changes.change(sql.TOUCH_SESSION, {"tenant": self._tenant, "id": session, "last_ms": turn.created_ms})
 
     def end(self, session: str, summary: str, now_ms: int) -> bool:
-        """End a session; whether it had not ended yet."""
+        """End a session; returns whether it was open."""
         values: dict[str, Value] = {"tenant": self._tenant, "id": session, "ended_ms": now_ms}
         values["summary"] = writable(summary)
         return self._backend.change(sql.END_SESSION, values) > 0
 
     def set_summary(self, session: str, summary: str) -> bool:
-        """Replace the summary of a session that has ended; whether there is one."""
+        """Replace the summary of an ended session; returns whether there is one."""
         values: dict[str, Value] = {"tenant": self._tenant, "id": session, "summary": writable(summary)}
         return self._backend.change(sql.SET_SUMMARY, values) > 0
 
     def forget(self, session: str) -> bool:
-        """Delete a session with its turns; whether there was one."""
+        """Delete a session with its turns; returns whether there was one."""
         values = {"tenant": self._tenant, "id": session}
         with self._backend.transaction() as changes:
             changes.change(sql.FORGET_TURNS, values)

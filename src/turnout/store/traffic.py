@@ -1,4 +1,4 @@
-"""What a span of traffic comes to, by layer, route, profile and key: counted hours, and the log for the rest."""
+"""The traffic of a span by layer, route, profile and key, from counted hours and from the log for the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Read = Callable[..., list[Record]]
 
 
 class KeyTraffic(Struct, frozen=True):
-    """What one key asked for; an empty name stands for what was asked without one."""
+    """The traffic of one key; an empty id stands for requests without a key."""
 
     key_id: str
     profiles: tuple[str, ...]
@@ -50,7 +50,7 @@ class Traffic(Struct, frozen=True):
     """Decisions and outcomes, by profile and hash."""
     right: int
     wrong: int
-    """What people said, the last word on each decision."""
+    """Decisions by their latest feedback."""
     answered: Mapping[str, int]
     """Answers, by profile."""
     regretted: Mapping[str, int]
@@ -58,7 +58,7 @@ class Traffic(Struct, frozen=True):
 
 
 class TrafficSum:
-    """Rows of either kind, added up."""
+    """Sums over counted hours and over rows of the log."""
 
     def __init__(self) -> None:
         self.decisions: Counter[Record] = Counter()
@@ -70,7 +70,7 @@ class TrafficSum:
         self.taken: Counter[tuple[int, int]] = Counter()
 
     def add_hours(self, read: Read, when: HourRange, only: Mapping[str, Value], buckets: Mapping[str, Value]) -> None:
-        """Hours that were counted."""
+        """Add counted hours."""
         for *kind, count in read(sql.HOURS_TRAFFIC, **when.values(), **only, **buckets):
             self.decisions[tuple(kind)] += count
         for row in read(sql.HOURS_SPENT, **when.values(), **only):
@@ -81,7 +81,7 @@ class TrafficSum:
             self.taken[edges_of(us)] += count
 
     def add_log(self, read: Read, when: HourRange, only: Mapping[str, Value], buckets: Mapping[str, Value]) -> None:
-        """The log itself."""
+        """Add rows of the log."""
         for _, bucket, key, *kind, count in read(sql.LOG_TRAFFIC, **when.values(), **only, **buckets):
             self.decisions[(bucket, *kind)] += count
             add_decisions(self.keys, (key, kind[0]), kind[3], count)
@@ -99,7 +99,7 @@ class TrafficSum:
         return {profile: dict(counts.most_common()) for profile, counts in busiest}
 
     def answers(self, at: int) -> dict[str, int]:
-        """A sum of `spent`, by profile."""
+        """One of the sums in `spent`, by profile."""
         found: Counter[str] = Counter()
         for kind, sums in self.spent.items():
             found[kind[0]] += int(sums[at] or 0)
@@ -141,21 +141,21 @@ def read_traffic(
     read: Read, span: TimeSpan, now_ms: int, only: Mapping[str, str | None], bucket_ms: int, shift_ms: int
 ) -> Traffic:
     """The traffic of a span that ends now."""
-    # A clock of another machine's may be ahead.
+    # Another machine's clock may be ahead.
     since, until = span.since_ms, now_ms + HOUR_MS
     hours = read(sql.COUNTED_HOURS, from_ms=since, to_ms=until)
     found = TrafficSum()
     for when in ranges((hour for hour, late, counted in hours if late == counted), since, until):
         add = found.add_hours if when.counted else found.add_log
         add(read, when, only, {"bucket_ms": bucket_ms, "shift_ms": shift_ms})
-    said: dict[str, int] = dict(read(sql.VERDICTS, **HourRange(since, until, False).values(), **only))
+    feedback: dict[str, int] = dict(read(sql.VERDICTS, **HourRange(since, until, False).values(), **only))
     return Traffic(
         found.stats(bucket_ms, shift_ms),
         found.routes(),
         tuple(found.by_key()),
         found.checked(),
-        said.get("right", 0),
-        said.get("wrong", 0),
+        feedback.get("right", 0),
+        feedback.get("wrong", 0),
         found.answers(0),
         found.answers(11),
     )

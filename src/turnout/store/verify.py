@@ -1,7 +1,7 @@
-"""Is a store sound? Its file, its schema, every row of it, and what must hold between tables.
+"""Checks a store: its file, its schema, every row, and the references between tables.
 
-Only looks, never repairs. One thing that cannot be read does not keep the rest from being looked at, unless nothing
-answers at all.
+Checks only, never repairs. A part that cannot be read does not prevent the checks of the others, unless the database
+does not answer at all.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .journal import REJECTED
 from .migrate import migrations
 from .spool import spool_size
 
-# Faults of one kind that are said one by one; a broken disk has thousands.
-SAID = 10
+# Faults of one kind that are listed; a broken disk has thousands.
+LISTED = 10
 
 COUNTED = ("decisions", "parts", "outcomes", "feedback", "breaches", "replies", "profiles")
-"""What `sql.COUNTS` counts, in its order."""
+"""The columns of `sql.COUNTS`."""
 
 STRAYS = (
     "parts without the question they are parts of",
@@ -35,7 +35,7 @@ STRAYS = (
     "broken rules without a decision",
     "decisions whose profile is missing",
 )
-"""What `sql.STRAYS` counts, in its order."""
+"""The columns of `sql.STRAYS`."""
 
 
 class StoreCheck(NamedTuple):
@@ -46,11 +46,11 @@ class StoreCheck(NamedTuple):
 
 
 def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None) -> Iterator[StoreCheck]:
-    """Everything that is checked, and how it ended; `folder` is the spool's."""
+    """The result of every check; `folder` is the spool's."""
     try:
         steps = backend.pending()
     except StoreUnavailable as error:
-        # Each further look would wait as long for the same answer.
+        # Each further check would wait as long for the same error.
         yield StoreCheck("wrong", "schema", _short(error))
         yield from _spool(folder)
         return
@@ -73,19 +73,19 @@ def examine(backend: Backend, folder: Path, progress: Progress = lambda *_: None
 
 def _pages(backend: Backend) -> Iterator[StoreCheck]:
     try:
-        found = list(islice(backend.problems(), SAID + 1))
+        found = list(islice(backend.problems(), LISTED + 1))
     except StoreError as error:
         found = [f"pages cannot be checked: {_short(error)}"]
-    for problem in found[:SAID]:
+    for problem in found[:LISTED]:
         yield StoreCheck("wrong", "pages", problem, "restore a backup")
-    if len(found) > SAID:
+    if len(found) > LISTED:
         yield StoreCheck("wrong", "pages", "and more like these")
     if not found:
         yield StoreCheck("ok", "pages", "the database finds no fault in itself")
 
 
 def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:
-    """Every row is read, and what should be JSON decoded."""
+    """Read every row and decode its JSON."""
     read, sound = 0, True
     for table in TABLES:
         broken: list[str] = []
@@ -95,7 +95,7 @@ def _rows(backend: Backend, progress: Progress) -> Iterator[StoreCheck]:
                 for page in pages(moment, table):
                     faults = [fault for row in page for fault in _faults(row, table)]
                     more += len(faults)
-                    broken += faults[: SAID - len(broken)]
+                    broken += faults[: LISTED - len(broken)]
                     read += len(page)
                     progress(read, 0)
         except StoreError as error:
@@ -136,8 +136,8 @@ def _between(backend: Backend) -> Iterator[StoreCheck]:
 def _spool(folder: Path) -> Iterator[StoreCheck]:
     held, left = spool_size(folder)
     if left:
-        said = f"{left:,} bytes were left by a process that is gone"
-        yield StoreCheck("note", "spool", said, "the next program that opens the store takes them over")
+        text = f"{left:,} bytes were left by a process that is gone"
+        yield StoreCheck("note", "spool", text, "the next program that opens the store takes them over")
     elif held:
         yield StoreCheck("ok", "spool", f"at most {held:,} bytes of running processes wait")
     else:
@@ -149,7 +149,7 @@ def _spool(folder: Path) -> Iterator[StoreCheck]:
 
 
 def rejected(folder: Path) -> int:
-    """Rows that no database would take and that lie beside the spool."""
+    """How many refused rows are in the file beside the spool."""
     try:
         with (folder / REJECTED).open("rb") as file:
             return sum(1 for _ in file)
@@ -158,7 +158,7 @@ def rejected(folder: Path) -> int:
 
 
 def describe(backend: Backend, folder: Path) -> dict[str, Any]:
-    """Where a store is, what it holds, and what waits for it."""
+    """Where a store is, what it holds, and what waits in its spool."""
     pending = backend.pending()
     applied = backend.read(sql.APPLIED, {}) if len(pending) < len(migrations(backend.name)) else []
     known = bool(applied)
@@ -179,6 +179,6 @@ def describe(backend: Backend, folder: Path) -> dict[str, Any]:
 
 
 def _short(error: StoreError) -> str:
-    """What an error says; the text of a row that cannot be decoded may be in it, and may be long."""
-    said = str(error)
-    return said if len(said) <= 200 else said[:200] + "…"
+    """An error's message, shortened: it may quote a long row that cannot be decoded."""
+    message = str(error)
+    return message if len(message) <= 200 else message[:200] + "…"

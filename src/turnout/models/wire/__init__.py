@@ -1,4 +1,4 @@
-"""The wire formats: each is read into one set of values (`value`) and written from them, here and nowhere else."""
+"""The wire formats: each is read into the values of `value` and written from them, only here."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from .format import UNREADABLE, Format, Name, UsageNames, Used, decoded, mention
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason, ToolOffer
 
-# What a `service_tier` may be without costing more than the list says.
+# The values of `service_tier` that cost no more than the listed price.
 TIERS = ("auto", "default", "flex", "standard")
-# Parts with words, parts that are as long as their bytes are, and pictures.
+# Parts with text, parts whose bytes show their length, and pictures.
 WORDS = ("text", "input_text", "output_text")
 SIZED = (*WORDS, "refusal", "summary_text", "reasoning_text")
 PICTURES = ("image_url", "input_image", "image")
@@ -77,7 +77,7 @@ prepare(list[ChatMessage], ChatStreamOptions)
 
 
 class OpenAIFormat(Format):
-    """What OpenAI's two formats share."""
+    """The common part of OpenAI's two formats."""
 
     def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
         tier = decoded(fields, "service_tier", str, "auto")
@@ -153,7 +153,7 @@ class ChatFormat(OpenAIFormat):
         told = self.read_usage(chunk.usage, so_far) if b'"usage"' in event.data else None
         usage = so_far.before(tokens)
         if told is not None:
-            # Some tell in every chunk how far they are.
+            # Some providers send the usage so far in every chunk.
             usage = told if stop or not choices else replace(told, final=False)
         text = choices[0].delta.content if choices and choices[0].delta is not None else None
         return Delta(
@@ -185,7 +185,7 @@ class ChatFormat(OpenAIFormat):
 
 
 def read_content(content: str | list[OpenAIPart] | None, ident: str = "") -> tuple[MessagePart, ...]:
-    """The parts of a message; `ident` is the call's whose result it is."""
+    """The parts of a message; `ident` is the id of the call it answers."""
     if content is None or isinstance(content, str):
         return (MessagePart("text", content or "", ident),)
     return tuple(_part(one, ident) for one in content)
@@ -211,7 +211,7 @@ def _message(message: ChatMessage) -> Message:
 
 
 def _calls(raw: Raw) -> list[MessagePart]:
-    """The calls of a message; one that says nothing where they are not as they should be."""
+    """The calls of a message; one empty call if they are malformed."""
     try:
         calls = _any.decode(raw)
     except UNREADABLE:
@@ -228,7 +228,7 @@ def _call(call: Any) -> MessagePart:
 
 
 def _write_message(message: Message) -> list[dict[str, Any]]:
-    """A message of our own; results of tools are each a message."""
+    """Our own message in this format; each tool result is a message."""
     results = [part for part in message.parts if part.kind == "result"]
     if results:
         return [{"role": "tool", "tool_call_id": part.id, "content": part.text} for part in results]
@@ -248,7 +248,7 @@ def _write_message(message: Message) -> list[dict[str, Any]]:
 
 
 def error_object(kind: str, message: str, decision: str, refusal: Refusal | None = None) -> dict[str, Any]:
-    """The inside of an OpenAIFormat error; the decision's id lets an operator find out more than a client is told."""
+    """The object of an error; the decision's id lets an operator find details that a client does not get."""
     told = f"{message} (decision {decision})" if decision else message
     if refusal is not None and refusal.is_told:
         return {"message": told, "type": refusal.kind or kind, "param": refusal.param, "code": refusal.code}

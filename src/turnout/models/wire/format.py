@@ -1,5 +1,6 @@
-"""What the wire formats have in common: a body is taken apart one level deep, and what is not looked at stays the bytes
-it was. Everything here is pure.
+"""The base of the wire formats: a body is decoded one level deep, and members that are not needed stay bytes.
+
+Everything here is pure.
 """
 
 from __future__ import annotations
@@ -25,38 +26,38 @@ from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, Sto
 
 MESSAGES = 5000
 TOOLS = 512
-# Of all messages together, in UTF-8.
+# The most text of all messages together, in UTF-8.
 TEXT_BYTES = MAX_CHARACTERS
-# Of a name: a model's, a conversation's. The longest that providers give are some hundred characters.
+# The longest name of a model or a conversation. Providers' longest have some hundred characters.
 NAME_CHARACTERS = 512
-# Of what a decoder says is wrong: it repeats what it found, however long that is.
-SAID_CHARACTERS = 300
+# The longest decoder error that is shown: it quotes what it found, however long that is.
+ERROR_CHARACTERS = 300
 Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
 Used = Callable[[], Usage]
-"""What an answer has used up to now."""
-# A number of tokens or answers beyond this is a mistake; below, what is too many is the provider's to say.
+"""Returns the usage of an answer so far."""
+# A larger number of tokens or answers is a mistake; the provider decides about smaller ones.
 Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
-# Characters of English per token, about: for checks before a provider has counted.
+# About the characters of an English token, for checks before a provider has counted.
 TOKEN_CHARACTERS = 4
-# What an image costs a model to look at, about (a 1092 x 1092 picture with Anthropic).
+# About the tokens of an image (a 1092 x 1092 picture with Anthropic).
 IMAGE_TOKENS = 1600
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading JSON raises: not JSON or not of the type it must have, not UTF-8, nested without end."""
+"""Errors of reading JSON: not JSON or of the wrong type, not UTF-8, nested too deeply."""
 
-# Members that change neither what a request costs nor who can answer it. Whatever is not among them is looked at.
+# Members that change neither the cost of a request nor which models can answer it. All others are checked.
 PLAIN = frozenset(
     ("model", "messages", "input", "system", "instructions", "stream", "temperature", "top_p", "stop", "seed", "user")
 ) | {"max_tokens", "max_completion_tokens", "max_output_tokens"}
-# Members of a body that say nothing.
-_SILENT = (b"null", b"false", b"[]", b"{}", b'""')
-# Strings of an event that no model wrote.
+# Values of members without content.
+_EMPTY = (b"null", b"false", b"[]", b"{}", b'""')
+# Members of an event that the model did not write.
 _WORDLESS = frozenset(("id", "type", "index", "signature"))
 _LETTERS = bytes(range(ord("a"), ord("z") + 1))
 
 _members = msgspec.json.Decoder(dict[str, Raw])
-# Made once for each of the few types there are: working a type out takes longer than reading it. And made when the
-# formats are imported, before there are threads: msgspec does not work out one type for two at once.
+# One for each type: building a decoder takes longer than decoding. They are built on import, before there are threads:
+# msgspec cannot analyse a type in two threads at once.
 _decoder = cache(msgspec.json.Decoder)
 
 
@@ -75,33 +76,33 @@ class UsageNames(NamedTuple):
     read: str
     written: str
     details: str
-    """Of the input: how much of it was cached."""
+    """The member that says how much of the input was cached."""
 
 
 class Format:
-    """One wire format: reads and writes it. A format says what its members are called and what its messages are."""
+    """Reads and writes one wire format. Subclasses give the names of its members and the type of its messages."""
 
     wire: Wire
     said: tuple[str, Any]
     """The member that holds the messages, and the type it must have."""
     needed: str
-    """What is said of a request without it."""
+    """The error for a request without it."""
     may_be_empty: bool = False
-    """It may be there and hold nothing."""
+    """It may be present and empty."""
     items: str = "messages"
-    """What it holds, as a refusal of too many calls them."""
+    """The name of its items in errors."""
     system: tuple[str, Any] | None = None
-    """The member that holds the instructions, where they are no message."""
+    """The member that holds the instructions, if they are not a message."""
     input: tuple[str, ...]
     """The members of a request that a model reads."""
     limits: tuple[str, ...] = ("max_tokens",)
-    """The members that limit how long an answer may be."""
+    """The members that limit the length of an answer."""
     unpriced: tuple[str, ...]
-    """Members that are billed otherwise than by the listed price of a token."""
+    """Members that are not billed by the listed price of a token."""
     client_tools: tuple[str, ...]
-    """How the types of tools begin that run at the client."""
+    """Prefixes of the types of tools that run at the client."""
     hosted: tuple[str, ...] = ()
-    """Members that have the provider run something."""
+    """Members that make the provider run something."""
     choices: tuple[str, ...] = ()
     """Members that ask for more than one answer."""
     usage: UsageNames = UsageNames("input_tokens", "output_tokens", "input_tokens_details")
@@ -109,7 +110,7 @@ class Format:
     # --- requests
 
     def read(self, body: bytes) -> ModelRequest:
-        """A request; raises Refused for what no provider would take."""
+        """A request; raises Refused for one that no provider would accept."""
         fields = read_members(body)
         said = self._read_said(fields)
         messages = self.read_messages(said, decoded(fields, *self.system) if self.system is not None else None)
@@ -118,7 +119,7 @@ class Format:
         model = name_in(fields, "model")
         if not model:
             raise Refused(400, "invalid_request_error", "model: name one, or `auto` to let Turnout choose")
-        # Nearly all parts are words, of which nothing else is to be known.
+        # Nearly all parts are text and need no further checks.
         marked = [part for one in messages for part in one.parts if part.kind != "text" or part.is_cached]
         images = tuple([image for part in marked for image in part.images])
         seen = tuple([fields[name] for name in self.input if name in fields])
@@ -135,15 +136,15 @@ class Format:
             tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
             input=seen,
             images=images,
-            # Which of several limits counts is the provider's to say.
+            # The provider decides which of several limits counts.
             max_tokens=most_stated(fields, self.limits),
             has_limit=bool(mentions(fields, self.limits)),
         )
         return request if not marked and fields.keys() <= PLAIN else self.read_terms(request, marked)
 
     def read_terms(self, request: ModelRequest, marked: Sequence[MessagePart]) -> ModelRequest:
-        """The request with what it says beside its words: tools, whatever has a price of its own. `marked` are those of
-        its parts that are more than words."""
+        """The request with everything beside its text: tools, and members with a price of their own. `marked` are its
+        parts that are more than text."""
         fields = request.fields
         tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
         check_count("tools", len(tools), TOOLS)
@@ -169,19 +170,19 @@ class Format:
         return said
 
     def read_messages(self, said: Any, system: Any) -> list[Message]:
-        """The messages that the members `said` and `system` hold, each decoded, None if it is null or not there."""
+        """The messages in the decoded members `said` and `system`, each None if it is null or missing."""
         raise NotImplementedError
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
-        """Whether they end with a user's, but for instructions a client adds after it."""
+        """Whether they end with a user's message, apart from instructions a client adds after it."""
         return next((message.role == "user" for message in reversed(messages) if message.role != "system"), False)
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
-        """Whether a request itself asks the model to think."""
+        """Whether a request asks the model for reasoning."""
         return bool(mentions(fields, ("reasoning",)))
 
     def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
-        """What of a request costs more than the list says, beside the members that always do."""
+        """The part of a request that costs more than the listed price, other than the members in `unpriced`."""
         return ""
 
     def write_request(
@@ -192,62 +193,62 @@ class Format:
         tools: Sequence[ToolOffer] = (),
         temperature: float = 0,
     ) -> dict[str, Any]:
-        """The members of a request for text, for calls of tools, or for one object of a schema; its model is not among
-        them. Images are `data:` URLs."""
+        """The members, without the model, of a request for text, for tool calls, or for an object of a schema. Images
+        are `data:` URLs."""
         raise NotImplementedError
 
     # --- responses
 
     def read_response(self, body: bytes) -> ModelResponse:
-        """A whole answer; raises one of UNREADABLE. Whatever else it says, it is passed on."""
+        """A whole answer; raises one of UNREADABLE."""
         fields = _members.decode(body)
         return ModelResponse(fields, self.read_usage(fields.get("usage"), Usage()))
 
     def read_parts(self, response: ModelResponse) -> tuple[list[MessagePart], StopReason]:
-        """What it says, and why it ended; raises DecodeError or LookupError if it is not of this format."""
+        """The parts of an answer and why it ended; raises DecodeError or LookupError if it is not of this format."""
         raise NotImplementedError
 
     def read_usage(self, raw: Raw | None, so_far: Usage) -> Usage | None:
-        """The tokens an answer speaks of; None if it speaks of none that can be read."""
+        """The usage of an answer; None if it has none that can be read."""
         try:
-            told = _decoder(Any).decode(raw) if raw is not None else None
+            counts = _decoder(Any).decode(raw) if raw is not None else None
         except UNREADABLE:
             return None
-        return self.count(told, so_far) if isinstance(told, dict) and told else None
+        return self.count(counts, so_far) if isinstance(counts, dict) and counts else None
 
-    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
-        """A usage that is not empty, as numbers; `so_far` is what was known before it."""
+    def count(self, counts: Mapping[str, Any], so_far: Usage) -> Usage:
+        """The usage from a provider's counts; `so_far` is the usage known before."""
         names = self.usage
-        read = count_at(told, names.read)
-        # Some count a model's thoughts in the total alone.
-        written = max(count_at(told, names.written), count_at(told, "total_tokens") - read)
-        return Usage(read, written, count_at(told, names.details, "cached_tokens"), final=True)
+        read = count_at(counts, names.read)
+        # Some providers count reasoning in the total alone.
+        written = max(count_at(counts, names.written), count_at(counts, "total_tokens") - read)
+        return Usage(read, written, count_at(counts, names.details, "cached_tokens"), final=True)
 
     def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
-        """An event of a stream, `so_far` the usage before it; raises one of UNREADABLE for half an event."""
+        """An event of a stream, with `so_far` as the usage before it; raises one of UNREADABLE for a broken one."""
         raise NotImplementedError
 
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         raise NotImplementedError
 
     def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
-        """The same in pieces, event by event, each piece taken when its event is, and what it used counted when it is
-        told: of what is read at the beginning, of what was written at the end."""
+        """The events of a streamed response. A piece is taken from the iterator when its event is, and `used` is called
+        when the usage is written: the input at the beginning, the output at the end."""
         raise NotImplementedError
 
     # --- errors
 
     def write_error(self, status: int, kind: str, message: str, decision: str, refusal: Refusal | None = None) -> bytes:
-        """An error as a client of this format expects it; a provider's with the names the provider gave it."""
+        """An error as a client of this format expects it; a provider's refusal keeps its names."""
         raise NotImplementedError
 
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
-        """The end of a stream that was cut."""
+        """The last event of a stream that was cut."""
         raise NotImplementedError
 
 
 def read_data_url(url: str) -> tuple[str, str]:
-    """The media type and the base64 of an image that is sent along."""
+    """The media type and the base64 of an inline image."""
     kind, comma, data = url.partition(";base64,")
     if not comma or not kind.startswith("data:image/"):
         raise ValueError(f"an image is sent as data:image/...;base64,..., not as {url[:40]!r}")
@@ -274,22 +275,22 @@ def decoded(fields: Mapping[str, Raw], name: str, kind: Any, default: Any = None
 
 
 def told(error: Exception) -> str:
-    """What a decoder says, without the whole of a value that it quotes."""
-    said = str(error)
-    return said if len(said) <= SAID_CHARACTERS else f"{said[:SAID_CHARACTERS]}…"
+    """A decoder's error, shortened: it may quote a long value."""
+    message = str(error)
+    return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}…"
 
 
 def name_in(fields: Mapping[str, Raw], name: str) -> str:
     """A member that names something; empty if it is not there."""
     found: str = decoded(fields, name, str, "")
     if len(found) > NAME_CHARACTERS:
-        said = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
-        raise Refused(400, "invalid_request_error", said)
+        why = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
+        raise Refused(400, "invalid_request_error", why)
     return found
 
 
 def words(message: Message) -> str:
-    """What a message says: nearly all are one piece of text."""
+    """A message's text, which is nearly always its only part."""
     parts = message.parts
     return parts[0].text if len(parts) == 1 and parts[0].kind == "text" else message.text
 
@@ -301,33 +302,32 @@ def check_count(name: str, count: int, most: int) -> None:
 
 
 def check_text(turns: Iterable[Turn], status: int) -> None:
-    """Refuse more text than is taken: in bytes, which is what it costs to read it and to write it down."""
+    """Refuse too much text, counted in bytes, which determine the cost of reading and logging it."""
     size = sum([len(turn.text) if turn.text.isascii() else len(turn.text.encode()) for turn in turns])
     if size > TEXT_BYTES:
-        said = f"the text is {size:,} bytes long in UTF-8; at most {TEXT_BYTES:,} are taken: shorten it"
-        raise Refused(status, "invalid_request_error", said)
+        why = f"the text is {size:,} bytes long in UTF-8; at most {TEXT_BYTES:,} are taken: shorten it"
+        raise Refused(status, "invalid_request_error", why)
 
 
 def most_stated(fields: Mapping[str, Raw], names: Sequence[str]) -> int | None:
-    """The largest number of tokens or answers the client states in these members; None if it states none, or none that
-    counts anything: that is the provider's to refuse, and must not make a call look cheap."""
+    """The largest number of tokens or answers in these members; None if there is none above zero. The provider refuses
+    such a number, and it must not make a call look cheap."""
     return max([0, *[decoded(fields, name, Count, 0) for name in names if name in fields]]) or None
 
 
 def mentions(fields: Mapping[str, Raw], names: Sequence[str]) -> str:
-    """The first of these members that is there and says something."""
-    said = [name for name in names if name in fields and bytes(fields[name]) not in _SILENT]
-    return said[0] if said else ""
+    """The first of these members that is present and not empty."""
+    return next((name for name in names if name in fields and bytes(fields[name]) not in _EMPTY), "")
 
 
-def hosted_tool(tools: Iterable[Tool], ours: tuple[str, ...]) -> str:
-    """The type of the first tool that does not run at the client: not declared by it, nor one of `ours`."""
-    return next((kind for tool in tools for kind in tool.types() if kind and not kind.startswith(ours)), "")
+def hosted_tool(tools: Iterable[Tool], prefixes: tuple[str, ...]) -> str:
+    """The type of the first tool that does not run at the client, by the prefixes of its types."""
+    return next((kind for tool in tools for kind in tool.types() if kind and not kind.startswith(prefixes)), "")
 
 
 def _conversation(key: str, turns: Sequence[Turn]) -> str:
-    """The same for every turn of a conversation: by the key a client gives it, and by how it begins. Instructions that
-    come later are not the beginning, and would make every turn another conversation."""
+    """An id that is the same for every turn of a conversation, from the client's key and from the beginning. Later
+    instructions are left out: they would make every turn another conversation."""
     system, first = [], ""
     for turn in turns:
         if turn.role == "user":
@@ -340,20 +340,20 @@ def _conversation(key: str, turns: Sequence[Turn]) -> str:
 
 
 def text_at(value: Any) -> str:
-    """A string that should be there; empty where it is something else."""
+    """The value if it is a string; else empty."""
     return value if isinstance(value, str) else ""
 
 
-def count_at(told: Mapping[str, Any], *names: str) -> int:
-    """A number of tokens in a usage, wherever it stands."""
-    value: Any = told
+def count_at(counts: Mapping[str, Any], *names: str) -> int:
+    """A number of tokens in a usage, at a path of names."""
+    value: Any = counts
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return value if type(value) is int and 0 <= value <= MOST_TOKENS else token_count(value)
+    return token_count(value)
 
 
 def token_count(value: object) -> int:
-    """A number of tokens as a provider states it: whatever that is, a count that can be calculated with."""
+    """A provider's number of tokens as a valid count; zero if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     if isinstance(value, float):
@@ -362,7 +362,7 @@ def token_count(value: object) -> int:
 
 
 def words_of(value: Any) -> int:
-    """Tokens of the words in a part of a delta, wherever they stand in it."""
+    """The tokens of all words in a part of a delta."""
     match value:
         case None:
             return 0
@@ -376,12 +376,12 @@ def words_of(value: Any) -> int:
 
 
 def most_tokens(texts: Iterable[bytes | Raw | str], without: Iterable[bytes | Raw | str] = ()) -> int:
-    """As many tokens as texts have, or more, without those parts of them. Words of small letters come in tokens of some
-    four; what else there is, signs, digits, capitals, spaces and each byte of other scripts, may be a token of its own.
+    """At least as many tokens as texts have, not counting the parts in `without`. Lower-case words have some four
+    letters to a token; any other byte, of signs, digits, capitals, spaces and other scripts, may be a token of its own.
     """
     size = others = 0
-    for sign, those in ((1, texts), (-1, without)):
-        for text in those:
+    for sign, group in ((1, texts), (-1, without)):
+        for text in group:
             raw = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
             size += sign * len(raw)
             others += sign * len(raw.translate(None, _LETTERS))
@@ -389,5 +389,5 @@ def most_tokens(texts: Iterable[bytes | Raw | str], without: Iterable[bytes | Ra
 
 
 def write_event(kind: str, **fields: Any) -> bytes:
-    """An event that has a name, which is its type as well."""
+    """An event whose name is also its type."""
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode({"type": kind, **fields}))

@@ -1,7 +1,7 @@
-"""An answer of our own in a client's format, written while it comes about.
+"""An answer of our own in a client's format, written while it is generated.
 
-A format writes a stream from its pieces; here it is handed one piece at a time, and what it has written up to there
-goes out. Invariant: the bytes together are what the format would have written of all pieces at once.
+A format writes a stream from an iterator of pieces; this class feeds it one piece at a time and returns what it has
+written so far. Invariant: all the bytes together are those the format writes from all pieces at once.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from .format import Format, most_tokens
 
 
 class LiveStream:
-    """One answer under way."""
+    """One answer, event by event."""
 
     def __init__(self, form: Format, ident: str, model: str, input_tokens: int) -> None:
         self._pieces: deque[str] = deque()
-        self._said: list[str] = []
+        self._written: list[str] = []
         self._input_tokens = input_tokens
-        self._events = form.write_stream(ident, model, self._fed(), self._used)
+        self._events = form.write_stream(ident, model, self._waiting(), self._used)
 
-    def _fed(self) -> Iterator[str]:
+    def _waiting(self) -> Iterator[str]:
         while self._pieces:
             yield self._pieces.popleft()
 
     def _used(self) -> Usage:
-        return Usage(self._input_tokens, most_tokens(self._said))
+        return Usage(self._input_tokens, most_tokens(self._written))
 
     def feed(self, text: str) -> bytes:
-        """What is sent of a piece, and of what comes before the first one."""
+        """The events of a piece, and the opening events before the first one."""
         self._pieces.append(text)
-        self._said.append(text)
+        self._written.append(text)
         out = b""
         while self._pieces:
             out += next(self._events)

@@ -31,7 +31,7 @@ from .format import (
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason, ToolOffer
 
-# What Anthropic calls an error of each status.
+# Anthropic's names of errors by status.
 KINDS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -60,7 +60,7 @@ SIGNS: Mapping[bytes, Sign] = {
     b"message_stop": "end",
     b"error": "error",
 }
-# What a block is, where that has a name in every format.
+# Block types with a kind in every format.
 PARTS: Mapping[str, PartKind] = {
     "text": "text",
     "image": "image",
@@ -71,7 +71,7 @@ PARTS: Mapping[str, PartKind] = {
     "mcp_tool_use": "call",
     "tool_result": "result",
 }
-# Blocks that are as long as their bytes are, and pictures, which have a price of their own.
+# Blocks whose bytes show their length, and pictures, which have a price of their own.
 SIZED = frozenset((*PARTS, "mcp_tool_result", "search_result", "web_search_tool_result")) - {"tool_result"}
 
 
@@ -140,7 +140,7 @@ class MessagesFormat(Format):
         return replace(request, caches=True) if "cache_control" in request.fields else request
 
     def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
-        """Leaving out what a conversation no longer needs costs nothing; having it summarised does."""
+        """Clearing old parts of a conversation costs nothing, summarising them does."""
         if not mentions(fields, ("context_management",)):
             return ""
         try:
@@ -154,8 +154,8 @@ class MessagesFormat(Format):
         return opening + [Message(message.role, _parts(message.content)) for message in said]
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
-        """Whether the last one has words of the user's: a client adds instructions after it, and notes of its own to a
-        tool's results."""
+        """Whether the last message has the user's words. A client may add instructions after it, and notes of its own
+        to a tool's results."""
         last = next((message for message in reversed(messages) if message.role != "system"), messages[-1])
         texts = [part.text for part in last.parts if part.kind == "text" and part.text]
         if any(part.kind == "result" for part in last.parts):
@@ -190,16 +190,15 @@ class MessagesFormat(Format):
         stop = _string.decode(response.fields.get("stop_reason", b"null"))
         return [_part(block) for block in _blocks.decode(response.fields["content"])], STOPS.get(stop, "other")
 
-    def count(self, told: Mapping[str, Any], so_far: Usage) -> Usage:
-        # The last word is at a stream's end or in an answer that is whole.
-        final = told.get("output_tokens") is not None
-        written = count_at(told, "output_tokens") if "output_tokens" in told else so_far.output_tokens
-        if told.get("input_tokens") is None:
+    def count(self, counts: Mapping[str, Any], so_far: Usage) -> Usage:
+        final = counts.get("output_tokens") is not None
+        written = count_at(counts, "output_tokens") if "output_tokens" in counts else so_far.output_tokens
+        if counts.get("input_tokens") is None:
             return replace(so_far, output_tokens=written, final=final)
-        cached = count_at(told, "cache_read_input_tokens")
-        stored = count_at(told, "cache_creation_input_tokens")
-        hour = min(stored, count_at(told, "cache_creation", "ephemeral_1h_input_tokens"))
-        whole = min(count_at(told, "input_tokens") + cached + stored, MOST_TOKENS)
+        cached = count_at(counts, "cache_read_input_tokens")
+        stored = count_at(counts, "cache_creation_input_tokens")
+        hour = min(stored, count_at(counts, "cache_creation", "ephemeral_1h_input_tokens"))
+        whole = min(count_at(counts, "input_tokens") + cached + stored, MOST_TOKENS)
         return Usage(whole, written, cached, stored - hour, hour, final)
 
     def read_event(self, event: SseEvent, so_far: Usage) -> Delta:
@@ -211,7 +210,7 @@ class MessagesFormat(Format):
         tokens = 0
         if event.name in (b"content_block_delta", b"content_block_start"):
             tokens = words_of(piece.delta) + words_of(piece.content_block)
-            # A tool call's name is in its start: that is news for the client already.
+            # The start of a tool call has its name, which the client shows.
             if isinstance(piece.content_block, dict) and piece.content_block.get("type") == "tool_use":
                 sign = "delta"
         usage = so_far.before(tokens)
@@ -220,7 +219,7 @@ class MessagesFormat(Format):
             if start is None:
                 usage = self.read_usage(piece.usage, usage) or usage
             else:
-                # What a stream begins with is only a start.
+                # The usage at a stream's start is not final.
                 usage = replace(self.read_usage(start.usage, usage) or usage, final=False)
         stop = text_at(delta.get("stop_reason"))
         return Delta(sign, usage, text_at(delta.get("text")), tokens, STOPS.get(stop, "other") if stop else None)
@@ -275,24 +274,21 @@ def _part(block: Block) -> MessagePart:
 
 
 def _write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages of our own. Results of tools are the user's here, all that answer one message in one."""
+    """Our own messages in this format. Consecutive tool results are put into one user message."""
     written: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "system":
             continue
         role = "user" if message.role == "tool" else message.role
         plain = all(part.kind == "text" for part in message.parts)
-        content: Any = message.text if plain else [_write_block(part) for part in message.parts if _says(part)]
+        # Empty text is refused.
+        parts = [part for part in message.parts if part.kind != "text" or part.text]
+        content: Any = message.text if plain else [_write_block(part) for part in parts]
         if written and written[-1]["role"] == role and message.role == "tool" and isinstance(content, list):
             written[-1]["content"] += content
         else:
             written.append({"role": role, "content": content})
     return written
-
-
-def _says(part: MessagePart) -> bool:
-    """Empty words are refused."""
-    return part.kind != "text" or bool(part.text)
 
 
 def _write_block(part: MessagePart) -> dict[str, Any]:
@@ -309,7 +305,7 @@ def _write_block(part: MessagePart) -> dict[str, Any]:
 
 
 def _images(block: Block) -> tuple[Raw | str, ...]:
-    """The images a block is or, as a tool's result, has: those that are sent along; of the others, nothing."""
+    """The images of a block or of a tool's result: an inline image's bytes, nothing of one that is referred to."""
     found: list[Raw | str] = [block.source] if block.type == "image" else []
     for one in block.inside:
         if isinstance(one, dict) and one.get("type") == "image":
@@ -320,14 +316,15 @@ def _images(block: Block) -> tuple[Raw | str, ...]:
 
 
 def _is_unsized(block: Block) -> bool:
-    """Whether a block has input whose length its bytes do not tell: a document, what its provider has or fetches."""
+    """Whether a block's bytes do not show the length of its input: a document, or something its provider has or
+    fetches."""
     if block.type == "tool_result":
         return any(not isinstance(one, dict) or one.get("type") not in SIZED for one in block.inside)
     if block.type == "document" and block.source:
         try:
             return _typed.decode(block.source).type != "text"
         except UNREADABLE:
-            return True  # what it is, is its provider's to say
+            return True  # unknown
     return block.type not in SIZED
 
 

@@ -18,7 +18,7 @@ from .format import Name, Used, mentions, name_in, prepare, text_at, words_of, w
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
-# What an item is that is no message, where that has a name in every format.
+# Item types with a kind in every format.
 ITEMS: Mapping[str, PartKind] = {
     "reasoning": "thought",
     "function_call": "call",
@@ -26,7 +26,7 @@ ITEMS: Mapping[str, PartKind] = {
     "function_call_output": "result",
     "custom_tool_call_output": "result",
 }
-# Items that are as long as their bytes are, and as their parts.
+# Items whose bytes show their length.
 SIZED = {*ITEMS, "message", "web_search_call", "computer_call", "mcp_list_tools", "mcp_call"}
 SIZED |= {f"{tool}_{end}" for tool in ("local_shell", "shell", "apply_patch") for end in ("call", "call_output")}
 PRELUDE = (b"response.created", b"response.in_progress", b"response.queued", b"response.content_part.added")
@@ -39,7 +39,7 @@ SIGNS: Mapping[bytes, Sign] = {
 }
 # Why an answer is incomplete.
 STOPS: Mapping[Any, StopReason] = {"max_output_tokens": "length", "content_filter": "filter"}
-# By which a later request may refer to an answer.
+# An id by which a later request may refer to an answer.
 _STORED = re.compile(r"resp_[A-Za-z0-9_-]{1,200}")
 
 
@@ -80,7 +80,7 @@ class ResponsesFormat(OpenAIFormat):
     system = ("instructions", str)
     input = ("input", "instructions", "tools", "text", "prompt")
     limits = ("max_output_tokens",)
-    # Or after the connection has ended.
+    # Billed otherwise, or after the connection has ended.
     unpriced = ("context_management", "background", "plugins", "models", "extra_body", "search_parameters")
     client_tools = ("function", "custom", "local_shell", "shell", "apply_patch", "computer")
 
@@ -135,7 +135,7 @@ class ResponsesFormat(OpenAIFormat):
             yield write_event(name, sequence_number=number, **fields)
 
     def write_error_event(self, kind: str, message: str, decision: str) -> bytes:
-        # Flat as the reference has it, and nested as the servers send it: the SDK raises only for the second.
+        # Flat as in OpenAI's reference and nested as its servers send it: the SDK raises only for the nested form.
         flat = {"code": kind, "message": message, "param": None, "sequence_number": 0}
         return write_event("error", **flat, error=error_object(kind, message, decision))
 
@@ -165,7 +165,7 @@ def _message(item: Item) -> Message:
     if item.type in ("message", ""):
         parts = read_content(item.content)
         if item.content is None or not item.type:
-            # It names a message that its provider keeps.
+            # It refers to a message that its provider keeps.
             parts += (MessagePart("other", name="message", is_unsized=True),)
         return Message(role, parts)
     kind = ITEMS.get(item.type, "other")
@@ -181,16 +181,13 @@ def _message(item: Item) -> Message:
 
 
 def _inside(item: Item) -> tuple[MessagePart, ...]:
-    """The parts of what an item says, or of what a tool gave."""
+    """The parts of an item's content, or of a tool's output."""
     if item.content is not None:
         return read_content(item.content)
-    given = [one for one in item.output if isinstance(one, dict)] if isinstance(item.output, list) else []
-    parts = [OpenAIPart(str(one.get("type", "")), image_url=_raw(one.get("image_url", ""))) for one in given]
+    output = [one for one in item.output if isinstance(one, dict)] if isinstance(item.output, list) else []
+    encode = msgspec.json.encode
+    parts = [OpenAIPart(str(one.get("type", "")), image_url=Raw(encode(one.get("image_url", "")))) for one in output]
     return read_content(parts)
-
-
-def _raw(value: Any) -> Raw:
-    return Raw(msgspec.json.encode(value))
 
 
 def _stored(ident: Any) -> str:

@@ -1,4 +1,4 @@
-"""Server-sent events, taken from a stream of bytes as they come: whole events out, the rest kept for the next piece."""
+"""Cuts a stream of bytes into server-sent events; an incomplete event waits for the next chunk."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from turnout.core.errors import Broken
 
-# The largest event a provider sends is a whole response in one piece, images included; ten megabytes is an attack.
+# The largest event a provider sends is a whole response with its images; ten megabytes is an attack.
 EVENT_BYTES = 8 * 1024 * 1024
 
-# A line's end and a blank line's. Atomic: the two halves of one CRLF are never taken for two ends.
+# The ends of a line and of a blank line. Atomic: the halves of a CRLF are never two line ends.
 _END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 
 
@@ -18,21 +18,21 @@ class SseEvent(NamedTuple):
     name: bytes
     data: bytes
     raw: bytes
-    """As it came, with the blank line that ends it."""
+    """Its bytes, with the blank line that ends it."""
 
 
 class Events:
     """Cuts a stream into events. Each line may end with LF, CRLF or CR, and the stream may be cut anywhere.
 
-    A CR ends its line at once, since nothing may follow it for minutes. If an LF does, it is the rest of that line end:
-    an event without name and data, so that all of them together are the stream byte for byte.
+    A CR ends its line at once, because the next byte may take minutes. If that is an LF, it belongs to the same line
+    end and becomes an event without name and data, so that all events together are the stream byte for byte.
     """
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        """What has come of an event that has not ended."""
+        """The beginning of an event that has not ended."""
         self._ended_with_cr = False
-        """The last event did, and nothing has come since."""
+        """Whether the last event ended with a CR and nothing has come since."""
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         if not chunk:
@@ -42,7 +42,8 @@ class Events:
             found.append(SseEvent(b"", b"", b"\n"))
             chunk = chunk[1:]
         self._ended_with_cr = False
-        # Only what is new is searched, with the three bytes an end may have begun in: a long event takes linear time.
+        # Only the new bytes and the three before them, where an end may begin, are searched: a long event takes linear
+        # time.
         searched = max(0, len(self._rest) - 3)
         data: bytes | bytearray = chunk
         if self._rest:

@@ -1,7 +1,7 @@
-"""What a request to a model says, and what comes back, whichever format it is written in.
+"""Requests to a model and their answers, independent of the wire format.
 
-Every format is read into these values and written from them. What is passed on is not written anew: a request keeps its
-members as the bytes they were.
+Every format is read into these values and written from them. A request that is passed on keeps its members as their
+original bytes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from turnout.models.provider import Wire
 PartKind = Literal["text", "image", "audio", "thought", "call", "result", "other"]
 
 Sign = Literal["prelude", "delta", "error", "end", "other"]
-"""What an event of a stream is: before the first delta, a delta, the news of a failure, the last one, or in between."""
+"""The kind of an event: before the first delta, a delta, an error, the last one, or another."""
 
 StopReason = Literal["stop", "length", "tools", "filter", "other"]
-"""Why an answer ended: the model was done, reached its limit, calls tools, was stopped by moderation; or unknown."""
+"""Why an answer ended: finished, limit reached, tool calls, moderation, or unknown."""
 
 
 class MessagePart(Struct, frozen=True, gc=False):
@@ -29,24 +29,24 @@ class MessagePart(Struct, frozen=True, gc=False):
 
     kind: PartKind = "text"
     text: str = ""
-    """Its words; of a call, the arguments as JSON."""
+    """Its words; for a call, the arguments as JSON."""
     id: str = ""
-    """Of a call, and of the result that answers it."""
+    """The id of a call, also in the result that answers it."""
     name: str = ""
-    """Of the tool that is called. Of sound and of other parts, what their format calls them."""
+    """The tool of a call; the format's type of sound and other parts."""
     images: tuple[Raw | str, ...] = ()
-    """As they stand in the body, empty where they are only named: one of an image, any number of a result."""
+    """Their bytes in the body, empty if they are only referred to: one in an image, any number in a result."""
     is_bound: bool = False
     """Only the provider that made it can read it: a signed thought, a call."""
     is_unsized: bool = False
-    """Its bytes do not tell how long it is: it names what its provider keeps or fetches, or is a document."""
+    """Its bytes do not show its length: it refers to something its provider keeps or fetches, or is a document."""
     is_cached: bool = False
     """It asks to be cached."""
 
 
 class Message(Struct, frozen=True, gc=False):
     role: str
-    """`developer` is read as `system`. Empty for what no role has: a tool's call or result in OpenAI's responses."""
+    """`developer` is read as `system`. Empty for items without a role: tool calls and results in OpenAI's responses."""
     parts: tuple[MessagePart, ...]
 
     @property
@@ -58,7 +58,7 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Tool(Struct, frozen=True):
-    """A tool a model may call: one the client declares, or one its provider has, which has a type of its own."""
+    """A tool a model may call: declared by the client, or the provider's own, with a type of its own."""
 
     type: str | None = None
     name: Any = None
@@ -67,7 +67,7 @@ class Tool(Struct, frozen=True):
     cache_control: Any = None
 
     def types(self) -> list[Any]:
-        """Its type, or those of the tools in it: a namespace is a group and runs nowhere itself."""
+        """Its type, or the types of the tools in it if it is a namespace, which is only a group."""
         if isinstance(self.environment, dict) and self.environment.get("type") != "local":
             return [f"hosted {self.type}"]
         if self.type != "namespace" or not isinstance(self.tools, list):
@@ -76,12 +76,12 @@ class Tool(Struct, frozen=True):
 
 
 class ToolOffer(Struct, frozen=True):
-    """A tool that a request of our own offers."""
+    """A tool offered in a request of our own."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
-    """Of its arguments, as JSON schema."""
+    """The JSON schema of its arguments."""
 
 
 class ModelRequest(Struct, frozen=True):
@@ -93,42 +93,42 @@ class ModelRequest(Struct, frozen=True):
     """The body's members, each as its bytes."""
     messages: tuple[Message, ...]
     turns: tuple[Turn, ...] = ()
-    """The messages' words, for deciding."""
+    """The words of the messages, for routing."""
     tools: tuple[Tool, ...] = ()
     stream: bool = False
     fresh: bool = True
-    """It ends with words of the user's; otherwise it only carries a tool's results."""
+    """It ends with the user's words; otherwise only with a tool's results."""
     bound: bool = False
-    """It carries what only the provider that made it can read."""
+    """It has parts that only the provider that made them can read."""
     conversation: str = ""
-    """The same for every turn of a conversation."""
+    """An id that is the same for every turn of a conversation."""
     tokens: int = 0
-    """Of the input, about."""
+    """An estimate of the input's tokens."""
     input: tuple[Raw, ...] = ()
-    """What of it a model reads."""
+    """The members a model reads."""
     images: tuple[Raw | str, ...] = ()
-    """As they stand in the body."""
+    """Their bytes in the body."""
     max_tokens: int | None = None
     has_limit: bool = False
-    """It states a limit, whether or not that limits anything."""
+    """It states a limit, valid or not."""
     choices: int = 1
     """How many answers it asks for."""
     follows: bool = False
-    """It names an earlier answer instead of repeating what came before."""
+    """It refers to an earlier answer instead of repeating the conversation."""
     is_unsized: bool = False
-    """It has other input whose length its bytes do not tell."""
+    """It has other input whose length its bytes do not show."""
     long_window: bool = False
     """It asks for a window beyond the model's usual one."""
     caches: bool = False
     """It asks for its input to be cached, which costs more than reading it."""
     thinks: bool = False
-    """It asks for thoughts, which are billed as output whether or not they are shown."""
+    """It asks for reasoning, which is billed as output whether or not it is shown."""
     wants_usage: bool = False
     """It asks for a stream's usage."""
     hosted: str = ""
     """A tool its provider runs, and charges for."""
     unpriced: str = ""
-    """Something that is billed otherwise than by the tokens of the price list."""
+    """Something that is not billed by the tokens of the price list."""
 
     @property
     def last_words(self) -> str:
@@ -141,23 +141,23 @@ class ModelResponse(Struct, frozen=True):
     fields: Mapping[str, Raw]
     """The body's members, each as its bytes."""
     usage: Usage | None
-    """None: it does not say."""
+    """None: it has none."""
     id: str = ""
-    """By which a later request may refer to this answer instead of repeating it; empty if none may."""
+    """The id by which a later request may refer to this answer; empty if it cannot."""
 
 
 class Delta(Struct, frozen=True, gc=False):
-    """What one event of a stream says."""
+    """The content of one event of a stream."""
 
     sign: Sign
     usage: Usage
-    """As far as it is known after this event."""
+    """The usage known after this event."""
     text: str = ""
     """More words of the answer."""
     tokens: int = 0
-    """Of the model's own words, counted and rounded up: text, thoughts, a tool's arguments."""
+    """Our count of its tokens, rounded up: text, reasoning, a tool's arguments."""
     stop: StopReason | None = None
     id: str = ""
-    """As of a whole response."""
+    """As `ModelResponse.id`."""
     is_usage: bool = False
-    """It is there only to tell the usage."""
+    """It has nothing but the usage."""
