@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .bound import ceiling_of, chance_to_prove, least_count, p_of_few, prove_in_sequence
+from .bound import ceiling_of, chance_to_prove, check_chance, least_count, p_of_few, prove_in_sequence
 from .metric import Flags, Floats
 
 # Of the labelled rows, the part that lays the path. In trials on CLINC150 (60 draws of 600 to 3,000 rows, one and two
@@ -140,10 +140,8 @@ class GateChoice(Struct, frozen=True):
 
 def choose_gates(layers: Sequence[LayerAnswers], *, max_error: float, delta: float, seed: int = 0) -> GateChoice:
     """The gates under which local layers decide most, at an error proven to be at most `max_error`."""
-    if not 0.0 < max_error < 1.0:
-        raise ValueError(f"max_error {max_error}: a share between 0 and 1")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta {delta}: a chance between 0 and 1")
+    check_chance("max_error", max_error)
+    check_chance("delta", delta)
     rows = len(layers[0].right) if layers else 0
     laying_rows, testing_rows = _divide(rows, seed)
     laid = [layer.take(laying_rows) for layer in layers]
