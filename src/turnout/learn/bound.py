@@ -6,6 +6,7 @@ two others, `delta` is divided between them.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,22 +64,14 @@ def p_of_many(hits: int, count: int, rate: float) -> float:
 
 def least_count(errors: int, limit: float, delta: float) -> int:
     """The smallest number of answers that proves an error of at most `limit` when `errors` of them are wrong."""
-    low, high = errors, max(errors, 1)
-    while p_of_few(errors, high, limit) > delta:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if p_of_few(errors, middle, limit) > delta else (low, middle)
-    return high
+    counts = range(2**31)  # SciPy's binomial distribution counts in 32 bits
+    return bisect_left(counts, True, lo=max(errors, 1), key=lambda count: p_of_few(errors, count, limit) <= delta)
 
 
 def chance_to_prove(rate: float, count: int, limit: float, delta: float) -> float:
     """The chance that `count` answers prove an error of at most `limit`, if each is wrong with a chance of `rate`."""
-    few, many = -1, count
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if p_of_few(middle, count, limit) <= delta else (few, middle)
-    return p_of_few(few, count, rate) if few >= 0 else 0.0
+    enough = bisect_right(range(count), delta, key=lambda errors: p_of_few(errors, count, limit))
+    return p_of_few(enough - 1, count, rate) if enough else 0.0
 
 
 def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:
