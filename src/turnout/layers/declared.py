@@ -1,7 +1,7 @@
 """`declared.v1`: the caller names the route.
 
-A declared route is honoured, logged and checked against the contract like any other. A name the profile does not have
-is refused before routing, unless the profile says to classify instead: nothing is guessed.
+A declared route is logged and checked against the contract like any other. An unknown name is refused before routing,
+unless the profile says to classify instead; it is never guessed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from turnout.core.verdict import Reason, Verdict
 
 class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prefixes: tuple[str, ...] = ()
-    """What may stand before a route's name, such as `turnout/`."""
+    """Prefixes that a route's name may have, such as `turnout/`."""
     aliases: Mapping[str, str] = {}
     unknown: Literal["reject", "classify"] = "reject"
     nothing: tuple[str, ...] = ()

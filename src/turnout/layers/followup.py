@@ -1,7 +1,7 @@
-"""`followup.v1`, an adjustment: a question that leans on what was said before goes to a route that sends it along.
+"""`followup.v1`, an adjustment: a question that refers to earlier turns goes to a route that sends them along.
 
-"Why three to one?" looks like a question of its own, and is none after an answer. Only a query that brings its
-conversation can be judged; without turns before it nothing changes.
+"Why three to one?" looks like a question of its own, but is a follow-up after an answer. Only a query with earlier
+turns can be judged; without them nothing changes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from turnout.core.registry import kind
 from turnout.core.verdict import Reason
 from turnout.text.reference import find_reference
 
-# Turns that a question may lean on: as many as `turnout.text.followup` reads.
+# Turns that a question may refer to: as many as `turnout.text.followup` reads.
 TURNS = 4
 
 
 class FollowupConfig(Struct, frozen=True, forbid_unknown_fields=True):
     instead_of: str
-    """The route that sends no conversation."""
+    """The route that does not send the conversation."""
     route: str
-    """The one that does."""
+    """The route that does."""
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         for field, route in (("instead_of", self.instead_of), ("route", self.route)):
@@ -38,14 +38,14 @@ class Followup:
         self.route = config.route
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        # A caller who names the route has decided already.
+        # A declared route is not changed.
         if reading.query.declared is not None or routes != (self.instead_of,):
             return None
         reason = self.find_reason(reading)
         return None if reason is None else ((self.route,), reason)
 
     def find_reason(self, reading: Reading) -> Reason | None:
-        """What in the question needs the other route."""
+        """Why the question needs the other route; None if it does not."""
         before = reading.query.turns[:-1][-TURNS:]
         found = find_reference(reading.words, [turn.text for turn in before]) if before else None
         if found is None:

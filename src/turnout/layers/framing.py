@@ -1,7 +1,7 @@
-"""`framing.v1`, an adjustment: a topic that "everyone keeps talking about" is looked up as well.
+"""`framing.v1`, an adjustment: adds a route for a topic that "everyone keeps talking about".
 
-Such a phrase says that the topic is common knowledge to be explained, so the route is added to the others that were
-chosen. The phrases are `turnout.text.framing`'s, which also takes them out of search terms.
+Such a phrase says that the topic is common knowledge, so one more source is asked. The phrases come from
+`turnout.text.framing`, which also removes them from search terms.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Framing:
         self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in phrases()}
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        # A caller who names the route has decided already.
+        # A declared route is not changed.
         if self.route in routes or reading.query.declared is not None:
             return None
         for hit in reading.hits:

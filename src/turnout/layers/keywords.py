@@ -1,7 +1,7 @@
 """`keywords.v1`: phrases that name a route; a question may name several.
 
-Every route whose phrases occur is chosen, in the order of the profile. Nothing found: the layer passes. A phrase is
-found or it is not, so there is nothing to be unsure about: the score is 1.
+Every route whose phrases occur is chosen, in the order of the profile. If none occur, the layer passes. A phrase is
+either found or not, so the confidence is always 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from turnout.text.match import Phrase, Substring
 
 class KeywordsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     phrases: Mapping[str, tuple[str, ...]]
-    """For each route its phrases, the routes in the order of a result; `news|newses` is one phrase with its forms."""
+    """The phrases of each route, in the order of the result; `news|newses` is one phrase with its forms."""
     match: Literal["word", "substring"] = "word"
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -58,7 +58,7 @@ class Keywords(Layer):
         hits = tuple([hit for hit in reading.hits if hit in self.owner])
         if not hits:
             return None
-        # Patterns were added route by route, so ascending hits are in the order of the routes.
+        # Patterns were added route by route, so ascending hits follow the order of the routes.
         chosen = dict.fromkeys(self.owner[hit] for hit in hits)
         routes = tuple([self.routes[index] for index in chosen])
         return Verdict(routes, 1.0, evidence=(hits,))

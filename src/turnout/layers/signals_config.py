@@ -1,4 +1,4 @@
-"""The configuration of `signals.v1`: what a profile may say, and the mistakes only this kind can see."""
+"""The configuration of `signals.v1`, and its checks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Measure = Literal["tokens", "characters", "questions"]
 
 
 class Level(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """From which number on (or up to which) a signal has this score."""
+    """The score of a signal from a number on, or up to one."""
 
     score: float
     at_least: float | None = None
     at_most: float | None = None
     label: str = ""
-    """How people read it; `{n}` stands for the number."""
+    """The text of the reason; `{n}` stands for the number."""
     show: int = 3
     """How many of the found phrases are named."""
 
@@ -35,7 +35,7 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     label: str = ""
     weight: float | None = None
     words: tuple[str, ...] = ()
-    """Phrases; `function|functions` is one phrase with its forms, shown and counted as the first."""
+    """Phrases; `function|functions` is one phrase with its forms, shown and counted as the first form."""
     ordered: tuple[tuple[str, str], ...] = ()
     whole: tuple[str, ...] = ()
     whole_label: str = ""
@@ -43,9 +43,9 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     measure: Measure | None = None
     levels: Annotated[tuple[Level, ...], Meta(min_length=1)] = (Level(score=1.0, at_least=1),)
     hidden: bool = False
-    """Serves overrides only and is not shown as a reason."""
+    """Only used by overrides; not shown as a reason."""
     neutral: bool = False
-    """Speaks for no route by itself: with nothing else the question counts as having no signal."""
+    """Does not count as a signal by itself: with nothing else, the question has no signal."""
 
 
 class Bands(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,19 +53,19 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True):
 
     edges: Annotated[tuple[float, ...], Meta(min_length=1)]
     routes: tuple[str, ...]
-    # The scorer's own is 12; beyond this the sigmoid is a step.
+    # The usual value is 12; beyond the limit the sigmoid is a step.
     steepness: Annotated[float, Meta(gt=0.0, le=1000.0)]
 
 
 class Test(Struct, frozen=True, forbid_unknown_fields=True):
-    """A number that the counts of some signals must reach together. A measure must have a level that starts there."""
+    """A minimum for the sum of some signals' counts. A measure must have a level that starts at this number."""
 
     sum: tuple[str, ...]
     at_least: int
 
 
 class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Decides whatever the sum says. First match wins; never put to a gate."""
+    """Decides whatever the sum of the signals is, and passes every gate. The first match decides."""
 
     id: Name
     route: str
@@ -73,9 +73,9 @@ class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     all: tuple[Test, ...]
     any: tuple[Test, ...] = ()
     at_least: bool = False
-    """The confidence is a minimum: the sigmoid of the score may lift it."""
+    """The confidence is a minimum: the sigmoid of the score may raise it."""
     text: str = ""
-    """How people read it; `{n}` stands for what the first test counted."""
+    """The text of the reason; `{n}` stands for the count of the first test."""
 
 
 class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -85,7 +85,7 @@ class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     of: str | None = None
     above: float | None = None
     when: tuple[str, ...] = ()
-    """Signals that must all be on."""
+    """Signals that must all have fired."""
     when_sum: Mapping[str, float] = {}
     """Sums that must reach these levels."""
 
@@ -100,7 +100,7 @@ class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class Floor(Struct, frozen=True, forbid_unknown_fields=True):
-    """The confidence is at least this when the route wins and the signals are on."""
+    """The least confidence if the route wins and the signals have fired."""
 
     route: str
     when: tuple[str, ...]
@@ -111,7 +111,7 @@ class Ranking(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     sums: Mapping[str, Mapping[str, float]]
     routes: Mapping[str, tuple[Term, ...]]
     base: Mapping[str, float] = {}
-    """What a sum starts from."""
+    """The start value of each sum."""
     ceiling: Share = 0.99
     nothing: Share = 0.34
     floors: tuple[Floor, ...] = ()
@@ -124,7 +124,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     ranking: Ranking | None = None
     overrides: tuple[Override, ...] = ()
     no_signal_confidence: Share | None = None
-    """The most a verdict may be trusted when no signal speaks."""
+    """The highest confidence if no signal has fired."""
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         names = [signal.id for signal in self.signals]
@@ -173,7 +173,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         for i in missing:
             yield f"signals[{i}].weight", "is missing: every banded signal needs a weight"
         total = math.fsum(signal.weight or 0.0 for signal in self.signals)
-        # Weights are written with two or three decimals: anything beyond rounding is a slip.
+        # Weights have two or three decimals; a difference beyond rounding is a mistake.
         if not missing and abs(total - 1.0) > 1e-6:
             yield "signals", f"the weights add up to {total:.4g}, not to 1"
 
@@ -197,7 +197,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             yield from _unknown(f"ranking.floors[{j}].when", floor.when, names)
 
     def produces(self) -> set[str]:
-        """Routes this layer can choose."""
+        """The routes this layer can choose."""
         chosen = set(self.bands.routes) if self.bands is not None else set()
         chosen |= set(self.ranking.routes) if self.ranking is not None else set()
         return chosen | {override.route for override in self.overrides}
