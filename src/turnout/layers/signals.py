@@ -82,8 +82,8 @@ class Signals(Layer):
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
         self.silent_confidence = config.no_signal_confidence
         # The length is rounded to the finest unit that a reason shows, so that fewer verdicts differ.
-        shown = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
-        self.grain: int = min(shown, default=UNITS_PER_TOKEN)
+        scales = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
+        self.grain: int = min(scales, default=UNITS_PER_TOKEN)
         self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)
         self.stood = functools.lru_cache(maxsize=KEPT)(self.stand)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
