@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.query import Reading
 from turnout.core.registry import kind
 from turnout.core.verdict import Reason
 from turnout.text.reference import find_reference
+
+from .check import unknown
 
 # Turns that a question may refer to: as many as `turnout.text.followup` reads.
 TURNS = 4
@@ -27,9 +28,8 @@ class FollowupConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The route that does."""
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        for field, route in (("instead_of", self.instead_of), ("route", self.route)):
-            if route not in routes:
-                yield field, f"{route!r} is not a route{suggest(route, routes)}"
+        yield from unknown("instead_of", (self.instead_of,), routes)
+        yield from unknown("route", (self.route,), routes)
 
 
 class Followup:

@@ -10,20 +10,20 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason
 from turnout.text.framing import phrases
 from turnout.text.match import Phrase
 
+from .check import unknown
+
 
 class FramingConfig(Struct, frozen=True, forbid_unknown_fields=True):
     route: str
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        if self.route not in routes:
-            yield "route", f"{self.route!r} is not a route{suggest(self.route, routes)}"
+        yield from unknown("route", (self.route,), routes)
 
 
 class Framing:

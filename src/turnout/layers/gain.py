@@ -15,13 +15,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
-from turnout.core.errors import ConfigError, Problem, suggest
 from turnout.core.layer import Absent, Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import MANIFEST
+from .check import check_trained_routes, unknown
 from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
 from .student import find_folder
 
@@ -43,8 +42,7 @@ class GainConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         for route in self.costs:
-            if route not in routes:
-                yield f"costs.{route}", f"{route!r} is not a route{suggest(route, routes)}"
+            yield from unknown(f"costs.{route}", (route,), routes)
         if self.costs and len(set(self.costs.values())) == 1 and len(self.costs) > 1:
             yield "costs", "are all the same: nothing could be saved"
 
@@ -131,11 +129,5 @@ def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
-    unknown = [tier for tier in manifest.tiers if tier not in supplies.routes]
-    if unknown:
-        said = (
-            f"it was trained for other routes: {', '.join(map(repr, unknown[:3]))} not of this profile "
-            f"({', '.join(supplies.routes)}): turnout train -p {name} --outcomes FILE"
-        )
-        raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    check_trained_routes(folder, manifest.tiers, supplies, " --outcomes FILE")
     return Gain(config, gains, supplies.embedder)

@@ -11,12 +11,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Phrase, Substring
+
+from .check import unknown
 
 
 class KeywordsConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,8 +28,7 @@ class KeywordsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         owner: dict[str, str] = {}
         for route, phrases in self.phrases.items():
-            if route not in routes:
-                yield f"phrases.{route}", f"{route!r} is not a route{suggest(route, routes)}"
+            yield from unknown(f"phrases.{route}", (route,), routes)
             if not phrases:
                 yield f"phrases.{route}", "is empty: the route could never be chosen"
             for i, phrase in enumerate(phrases):

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.layer import Layer
 from turnout.core.policy import Name
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Whole
+
+from .check import unknown
 
 
 class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -59,9 +60,7 @@ class RoutingRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
         return (self.when,) if isinstance(self.when, Condition) else self.when
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        for route in self.routes:
-            if route not in routes:
-                yield ".route", f"{route!r} is not a route{suggest(route, routes)}"
+        yield from unknown(".route", self.routes, routes)
         if not self.routes:
             yield ".route", "is empty: name at least one route"
         if not 0.0 <= self.confidence <= 1.0:

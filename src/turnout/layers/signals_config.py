@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from turnout.core.errors import suggest
 from turnout.core.policy import Name
+
+from .check import unknown
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Measure = Literal["tokens", "characters", "questions"]
@@ -145,8 +146,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         if self.ranking is not None:
             yield from self._rank_faults(self.ranking, routes, set(names))
         for i, override in enumerate(self.overrides):
-            if override.route not in routes:
-                yield f"overrides[{i}].route", f"{override.route!r} is not a route{suggest(override.route, routes)}"
+            yield from unknown(f"overrides[{i}].route", (override.route,), routes)
             if not override.all:
                 yield f"overrides[{i}].all", "is empty: the override would match every question"
             for part, tests in (("all", override.all), ("any", override.any)):
@@ -154,7 +154,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
                     yield from self._test_faults(f"overrides[{i}].{part}[{j}]", test, names)
 
     def _test_faults(self, where: str, test: Test, names: list[str]) -> Iterator[tuple[str, str]]:
-        yield from _unknown(f"{where}.sum", test.sum, names)
+        yield from unknown(f"{where}.sum", test.sum, names, "is not a signal")
         for signal in self.signals:
             if signal.id not in test.sum or signal.measure is None:
                 continue
@@ -168,7 +168,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             yield "bands", f"{len(bands.routes)} routes need {len(bands.routes) - 1} edges, found {len(bands.edges)}"
         if any(low >= high for low, high in zip(bands.edges, bands.edges[1:], strict=False)):
             yield "bands.edges", f"{list(bands.edges)} must rise: a band is unreachable otherwise"
-        yield from _unknown("bands.routes", bands.routes, routes, "is not a route")
+        yield from unknown("bands.routes", bands.routes, routes)
         missing = [i for i, signal in enumerate(self.signals) if signal.weight is None]
         for i in missing:
             yield f"signals[{i}].weight", "is missing: every banded signal needs a weight"
@@ -181,35 +181,25 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         if len(ranking.routes) < 2:
             yield "ranking.routes", "needs at least two routes to rank"
         for name, weights in ranking.sums.items():
-            yield from _unknown(f"ranking.sums.{name}", weights, names)
-        yield from _unknown("ranking.base", ranking.base, ranking.sums, "is not a sum")
+            yield from unknown(f"ranking.sums.{name}", weights, names, "is not a signal")
+        yield from unknown("ranking.base", ranking.base, ranking.sums, "is not a sum")
         for route, terms in ranking.routes.items():
-            if route not in routes:
-                yield f"ranking.routes.{route}", f"{route!r} is not a route"
+            yield from unknown(f"ranking.routes.{route}", (route,), routes)
             for j, term in enumerate(terms):
                 where = f"ranking.routes.{route}[{j}]"
-                yield from _unknown(f"{where}.when", term.when, names)
-                yield from _unknown(f"{where}.when_sum", term.when_sum, ranking.sums, "is not a sum")
-                if term.of is not None and term.of not in ranking.sums:
-                    yield f"{where}.of", f"{term.of!r} is not a sum"
+                yield from unknown(f"{where}.when", term.when, names, "is not a signal")
+                yield from unknown(f"{where}.when_sum", term.when_sum, ranking.sums, "is not a sum")
+                if term.of is not None:
+                    yield from unknown(f"{where}.of", (term.of,), ranking.sums, "is not a sum")
         for j, floor in enumerate(ranking.floors):
-            yield from _unknown(f"ranking.floors[{j}].route", (floor.route,), ranking.routes, "is not a ranked route")
-            yield from _unknown(f"ranking.floors[{j}].when", floor.when, names)
+            yield from unknown(f"ranking.floors[{j}].route", (floor.route,), ranking.routes, "is not a ranked route")
+            yield from unknown(f"ranking.floors[{j}].when", floor.when, names, "is not a signal")
 
     def produces(self) -> set[str]:
         """The routes this layer can choose."""
         chosen = set(self.bands.routes) if self.bands is not None else set()
         chosen |= set(self.ranking.routes) if self.ranking is not None else set()
         return chosen | {override.route for override in self.overrides}
-
-
-def _unknown(
-    where: str, used: Iterable[str], known: Iterable[str], what: str = "is not a signal"
-) -> Iterator[tuple[str, str]]:
-    known = set(known)
-    for name in used:
-        if name not in known:
-            yield where, f"{name!r} {what}{suggest(name, known)}"
 
 
 def _twice(where: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,8 @@ from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import MANIFEST, read_manifest
+from .artefact import read_manifest
+from .check import check_trained_routes
 from .student_model import EMBEDDED_CHARACTERS, StudentAnswer, StudentManifest, StudentModel, read_student
 from .term_head import FEW
 
@@ -197,18 +198,11 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
-    unknown = [label for label in manifest.labels if label not in supplies.routes]
-    if unknown:
-        said = (
-            f"this student was trained for other routes: {', '.join(map(repr, unknown[:3]))} "
-            f"{'is' if len(unknown) == 1 else 'are'} not of this profile ({', '.join(supplies.routes)}): "
-            f"turnout train -p {supplies.profile or 'NAME'}"
-        )
-        raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    check_trained_routes(folder, manifest.labels, supplies)
     for route in (*config.least, *(config.short.least if config.short is not None else ())):
         if route not in supplies.routes:
-            said = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
-            raise ConfigError([Problem(supplies.profile or "profile", said)])
+            why = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
+            raise ConfigError([Problem(supplies.profile or "profile", why)])
     by_words = manifest.terms is not None and len(manifest.labels) <= FEW
     if not by_words and find_spec("numpy") is None:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")

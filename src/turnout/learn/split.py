@@ -39,8 +39,6 @@ class Group(NamedTuple):
     place: float
     """A number from 0 to 1 that depends on its texts and the seed."""
     rows: tuple[int, ...]
-    label: str
-    """The most frequent label of its rows."""
 
 
 def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, sessions: bool = False) -> Split:
@@ -102,7 +100,7 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
 
 
 def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
-    """The groups of each label, in the order of their places."""
+    """The groups by the most frequent label of their rows, in the order of their places."""
     first: dict[tuple[str, str], int] = {}
     joined = [
         (first.setdefault((row.tenant, row.session), index), index)
@@ -119,7 +117,7 @@ def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, l
         place = min(_place(rows[index].text, seed) for index in indices)
         # The minimum of many places is small, so large groups would always be held out; this makes it uniform again.
         place = 1 - (1 - place) ** len({folded(rows[index].text) for index in indices})
-        by_label.setdefault(label, []).append(Group(place, tuple(indices), label))
+        by_label.setdefault(label, []).append(Group(place, tuple(indices)))
     return {label: sorted(by_label[label]) for label in sorted(by_label)}
 
 
