@@ -167,7 +167,7 @@ def _plots(card: ModelCard, right: Sequence[bool]) -> str:
     coverage = _figure(
         "How much can it decide?",
         draw_coverage(curve(right, card.confidence), card.gate),
-        "From the surest questions on the left to all of them: so many decided, that share of them right.",
+        "From the surest questions (left) to all of them: the share decided, and the share of those that is right.",
     )
     caption = "A row for each true label, a column for each answer; the diagonal is right." + list_confusions(confusion)
     mistakes = _figure("Which label is taken for which?", draw_confusion(confusion), caption, kind=" class='wide'")

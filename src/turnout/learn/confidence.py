@@ -190,7 +190,7 @@ class StageAnswers(NamedTuple):
     confidence: Confidence
 
 
-def say_of_each(logits: Floats, near: Floats, near_weight: float, truth: Truth) -> StageAnswers:
+def judge_stage(logits: Floats, near: Floats, near_weight: float, truth: Truth) -> StageAnswers:
     """Fit the curves of one stage, and judge every row by them."""
     best, top, judged = logits.argmax(axis=1), logits.max(axis=1), truth.judged
     scales = measure_scale(top[judged]), measure_scale(near[judged])

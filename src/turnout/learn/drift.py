@@ -211,8 +211,8 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
     size = psi(shares[0].values(), shares[1].values())
     p = chi2_contingency([[side[kind] for kind in kinds] for side in (old, new)], correction=False).pvalue
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
-    said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return Measure(name, "PSI", size, PSI_LIMIT, float(p), said, shares[0], shares[1])
+    words = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
+    return Measure(name, "PSI", size, PSI_LIMIT, float(p), words, shares[0], shares[1])
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -243,10 +243,10 @@ def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Meas
         return Measure(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
     from scipy.stats import ks_2samp
 
-    found = ks_2samp(before, recent, method="asymp")
+    test = ks_2samp(before, recent, method="asymp")
     old, new = ({"median": sorted(side)[len(side) // 2], "mean": sum(side) / len(side)} for side in (before, recent))
-    said = f"median {old['median']:.2f} before, {new['median']:.2f} now"
-    return Measure(name, "KS", float(found.statistic), KS_LIMIT, float(found.pvalue), said, old, new)
+    words = f"median {old['median']:.2f} before, {new['median']:.2f} now"
+    return Measure(name, "KS", float(test.statistic), KS_LIMIT, float(test.pvalue), words, old, new)
 
 
 def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
@@ -272,8 +272,8 @@ def _share(name: str, what: str, before: Sequence[bool], recent: Sequence[bool])
     counts = [[sum(side), len(side) - sum(side)] for side in (recent, before)]
     p = float(fisher_exact(counts, alternative="greater").pvalue)
     old, new = sum(before) / len(before), sum(recent) / len(recent)
-    said = f"{old:.1%} before, {new:.1%} now: {what}"
-    return Measure(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
+    words = f"{old:.1%} before, {new:.1%} now: {what}"
+    return Measure(name, "rise", new - old, SHARE_LIMIT, p, words, {"share": old}, {"share": new})
 
 
 # --- when to train again

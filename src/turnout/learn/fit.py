@@ -25,7 +25,7 @@ from turnout.layers.term_head import SHAPE_NUMBERS, WORD_COUNTS, ZERO, Terms, me
 from turnout.text.fold import fold
 from turnout.text.ngram import Ngrams
 
-from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Mix, Truth, fit_alone, fit_mix, say_of_each, serve
+from .confidence import LIKELIEST, NEAR_WEIGHT_WORDS, Mix, Truth, fit_alone, fit_mix, judge_stage, serve
 from .dataset import Example
 from .metric import auroc, ece
 from .registry import now
@@ -186,13 +186,13 @@ def fit(
     words = mix = mix_heads(None)
     known_share = np.concatenate([fitting.known_share(shares) for shares, _ in judges])
     logits = np.concatenate([words.of(scored["words"], None) for _, scored in judges])
-    first = whole = served = say_of_each(logits, known_share, NEAR_WEIGHT_WORDS, truth)
+    first = whole = served = judge_stage(logits, known_share, NEAR_WEIGHT_WORDS, truth)
     alone, metrics = None, {}
     if embedder is not None:
         mix = mix_heads(scores["vector"][judged])
         mixed = [(shares, mix.of(scored["words"], scored["vector"])) for shares, scored in judges]
         near = np.concatenate([fitting.near(logits, shares) for shares, logits in mixed])
-        whole = say_of_each(np.concatenate([logits for _, logits in mixed]), near, NEAR_WEIGHT, truth)
+        whole = judge_stage(np.concatenate([logits for _, logits in mixed]), near, NEAR_WEIGHT, truth)
         alone = fit_alone(first, words.temperature, whole, truth)
         served, early = serve(first, alone, whole)
         metrics["alone"] = float(early[judged].mean())

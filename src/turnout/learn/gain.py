@@ -468,7 +468,7 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
                 Picture(
                     "What does quality cost?",
                     draw_frontier([(tuned.curve, tuned.point) for tuned in curves]),
-                    f"{dashed}: tiers drawn by lot. The dot is the chosen setting.",
+                    f"{dashed}: tiers chosen at random. The dot is the chosen setting.",
                 )
             ],
             facts=identify(manifest),
@@ -485,8 +485,8 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
             metrics=figures,
             limits=[
                 *fitted.remarks,
-                "What words tell about gains does not carry over from one kind of question to another: it passes on "
-                "what is unlike its training rows. Train on outcomes of your own traffic, and again when it changes.",
+                "Gains learnt from one kind of question do not carry over to another, so it passes on questions unlike "
+                "its training rows. Train on outcomes of your own traffic, and again when it changes.",
             ],
         )
     )

@@ -142,8 +142,7 @@ def choose_gates(layers: Sequence[LayerAnswers], *, max_error: float, delta: flo
     """The gates with which local layers decide most, at an error proven to be at most `max_error`."""
     check_chance("max_error", max_error)
     check_chance("delta", delta)
-    rows = len(layers[0].right) if layers else 0
-    laying_rows, testing_rows = _divide(rows, seed)
+    laying_rows, testing_rows = _divide(_count_rows(layers), seed)
     laid = [layer.take(laying_rows) for layer in layers]
     tested = [layer.take(testing_rows) for layer in layers]
     path = _lay_best(laid, max_error)
@@ -185,7 +184,7 @@ def _divide(rows: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 def count_tested(layers: Sequence[LayerAnswers], gates: Sequence[float], seed: int) -> Count:
     """The results of other gates on the rows that `choose_gates` tests with this seed."""
-    _, tested = _divide(len(layers[0].right) if layers else 0, seed)
+    _, tested = _divide(_count_rows(layers), seed)
     return count([layer.take(tested) for layer in layers], gates)
 
 
@@ -227,10 +226,9 @@ def _lay_best(layers: Sequence[LayerAnswers], max_error: float) -> list[Gates]:
 
 def lay_path(layers: Sequence[LayerAnswers], opened: Collection[int]) -> list[Gates]:
     """Gate vectors from all closed to all gates of `opened` open; no gate ever rises along the path."""
-    rows = len(layers[0].right) if layers else 0
     gates = [CLOSED] * len(layers)
     path = [tuple(gates)]
-    stride = max(1, rows // STEPS)
+    stride = max(1, _count_rows(layers) // STEPS)
     while (best := _best_step(layers, gates, stride, opened)) is not None:
         place, stops = best
         for stop in stops:
@@ -251,7 +249,7 @@ def _best_step(
     an error and one question added, so that ten questions without an error go before one.
     """
     best: tuple[float, int, list[float]] | None = None
-    free = np.ones(len(layers[0].right) if layers else 0, bool)
+    free = np.ones(_count_rows(layers), bool)
     for place, layer in enumerate(layers):
         waiting = np.flatnonzero(free & ~layer.decisive & (layer.confidence < gates[place]))
         if waiting.size and place in opened:
@@ -284,13 +282,16 @@ def _best_step(
 def count(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> Count:
     """The results of these gates on all rows."""
     shares = share(layers, gates)
-    rows = len(layers[0].right) if layers else 0
-    return Count(rows, sum(one.decided for one in shares), sum(one.wrong for one in shares))
+    return Count(_count_rows(layers), sum(one.decided for one in shares), sum(one.wrong for one in shares))
+
+
+def _count_rows(layers: Sequence[LayerAnswers]) -> int:
+    return len(layers[0].right) if layers else 0
 
 
 def decide_by(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> npt.NDArray[np.intp]:
     """The index of the layer that decides each question; -1 where none does."""
-    by = np.full(len(layers[0].right) if layers else 0, -1)
+    by = np.full(_count_rows(layers), -1)
     for place, (layer, gate) in enumerate(zip(layers, gates, strict=True)):
         by[(by < 0) & layer.admits(gate)] = place
     return by

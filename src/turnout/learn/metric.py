@@ -79,11 +79,11 @@ def accuracy(right: Sequence[bool] | Flags) -> float:
     return float(flags.mean()) if flags.size else math.nan
 
 
-def score_labels(true: Sequence[str], said: Sequence[str], labels: Iterable[str] | None = None) -> list[LabelScore]:
+def score_labels(true: Sequence[str], answers: Sequence[str], labels: Iterable[str] | None = None) -> list[LabelScore]:
     """Each label's precision, recall and F1; `labels` selects and orders them."""
-    names = list(labels) if labels is not None else sorted({*true, *said})
-    support, predicted = Counter(true), Counter(said)
-    hits = Counter(one for one, other in zip(true, said, strict=True) if one == other)
+    names = list(labels) if labels is not None else sorted({*true, *answers})
+    support, predicted = Counter(true), Counter(answers)
+    hits = Counter(one for one, other in zip(true, answers, strict=True) if one == other)
     scores = []
     for name in names:
         precision = hits[name] / predicted[name] if predicted[name] else math.nan
@@ -94,12 +94,12 @@ def score_labels(true: Sequence[str], said: Sequence[str], labels: Iterable[str]
     return scores
 
 
-def confuse(true: Sequence[str], said: Sequence[str], labels: Iterable[str] | None = None) -> Confusion:
+def confuse(true: Sequence[str], answers: Sequence[str], labels: Iterable[str] | None = None) -> Confusion:
     """Count which label is taken for which. Labels missing from `labels` follow it, so that no question is lost."""
-    names = tuple(dict.fromkeys((*(labels or ()), *sorted({*true, *said}))))
+    names = tuple(dict.fromkeys((*(labels or ()), *sorted({*true, *answers}))))
     place = {name: number for number, name in enumerate(names)}
     counts = np.zeros((len(names), len(names)), np.int64)
-    for one, other in zip(true, said, strict=True):
+    for one, other in zip(true, answers, strict=True):
         counts[place[one], place[other]] += 1
     return Confusion(names, counts)
 

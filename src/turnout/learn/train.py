@@ -340,12 +340,14 @@ def draw_card(
         f" and {manifest.embedder.name}" if manifest.embedder is not None else ""
     )
     limits = [
-        "It knows the languages and subjects of the questions it learnt from, and no others.",
+        "It knows only the languages and subjects of the questions it learnt from.",
         f"It reads the first {terms.head:,} characters of a question, and the last {terms.tail:,} of a longer one.",
-        "A word that came with one label only, in texts that rightly have it, pulls others there too.",
+        "A word that occurred with a single label pulls every question with it towards that label.",
     ]
     if not manifest.oos_rows:
-        limits.append("No question outside every route was among the examples: what it says of such ones is untested.")
+        limits.append(
+            "The examples had no question outside every route, so its answers to such questions are untested."
+        )
     return render_card(
         ModelCard(
             title=f"{profile.name} / {manifest.layer}",
