@@ -27,13 +27,15 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Names that declare nothing, such as `auto`."""
 
     def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
-        found = [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
+        problems = [
+            (f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes
+        ]
         seen: dict[str, str] = {}
         for name, to in (*((route, route) for route in routes), *self.aliases.items()):
             other = seen.setdefault(name.casefold(), to)
             if other != to:
-                found.append(("", f"{name!r} would mean both {other!r} and {to!r}: names are compared without case"))
-        return found
+                problems.append(("", f"{name!r} would mean both {other!r} and {to!r}: names are compared without case"))
+        return problems
 
 
 class Declared(Layer):

@@ -47,10 +47,10 @@ class Followup:
     def find_reason(self, reading: Reading) -> Reason | None:
         """Why the question needs the other route; None if it does not."""
         before = reading.query.turns[:-1][-TURNS:]
-        found = find_reference(reading.words, [turn.text for turn in before]) if before else None
-        if found is None:
+        reference = find_reference(reading.words, [turn.text for turn in before]) if before else None
+        if reference is None:
             return None
-        return Reason("followup.context", f"{found.words!r} leans on what was said before: {self.route}")
+        return Reason("followup.context", f"{reference.words!r} leans on what was said before: {self.route}")
 
 
 @kind("followup.v1", stage="adjust")

@@ -64,12 +64,12 @@ class Keywords(Layer):
         return Verdict(routes, 1.0, evidence=(hits,))
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        found: dict[int, list[str]] = {}
+        words_of: dict[int, list[str]] = {}
         for hit in verdict.evidence[0]:  # type: ignore[attr-defined]
-            found.setdefault(self.owner[hit], []).append(self.shown[hit])
+            words_of.setdefault(self.owner[hit], []).append(self.shown[hit])
         return tuple(
             Reason(f"keyword.{self.routes[index]}", f"{self.routes[index]} ({', '.join(words)})")
-            for index, words in found.items()
+            for index, words in words_of.items()
         )
 
 

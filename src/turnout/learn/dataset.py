@@ -200,11 +200,7 @@ def read_for(
 ) -> Examples:
     """The training rows of a profile: these files, and its own seeds or, if they fit its routes, those of the profile
     it extends."""
-    own = (
-        read_examples(files, routes=profile.routes, profile=profile.name, text=text, label=label)
-        if files
-        else Examples()
-    )
+    own = read_examples(files, routes=profile.routes, profile=profile.name, text=text, label=label)
     for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
         found = read_seeds(current_name(name)) if isinstance(name, str) else Examples()
         if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:

@@ -154,7 +154,7 @@ def sign(texts: Sequence[str]) -> Any:
 
 def alike(signatures: Any, order: Any) -> Any:
     """Pairs of near duplicates, (n, 2). `order` has a number for each row that depends on its text alone."""
-    found = []
+    codes = []
     for band in range(BANDS):
         part = np.ascontiguousarray(signatures[:, band * ROWS : (band + 1) * ROWS])
         keys = part.view(np.dtype((np.void, part.dtype.itemsize * ROWS))).ravel()
@@ -170,10 +170,10 @@ def alike(signatures: Any, order: Any) -> Any:
         firsts = begins[np.searchsorted(begins, inside, side="right") - 1]
         for other in (inside - 1, firsts):
             one, two = sorted_rows[inside], sorted_rows[other]
-            found.append(np.minimum(one, two) * len(signatures) + np.maximum(one, two))
-    if not found:
+            codes.append(np.minimum(one, two) * len(signatures) + np.maximum(one, two))
+    if not codes:
         return np.empty((0, 2), dtype=np.int64)
-    pairs = np.stack(np.divmod(np.unique(np.concatenate(found)), len(signatures)), axis=1)
+    pairs = np.stack(np.divmod(np.unique(np.concatenate(codes)), len(signatures)), axis=1)
     same = np.concatenate(
         [
             (signatures[some[:, 0]] == signatures[some[:, 1]]).mean(axis=1)

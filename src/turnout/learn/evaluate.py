@@ -164,7 +164,7 @@ def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[PairedComparison
     return compare_paired(one, other, DELTA), compare_paired(right[0], right[1], DELTA)
 
 
-def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
+def draw_evaluation(trial: Trial, evaluation: Evaluation, examples: Examples, source: str | None) -> str:
     """The card of the trained layer, judged on these questions."""
     # The layer that serves a trained model, else the one that answers most by a score.
     scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
@@ -172,7 +172,7 @@ def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source:
     if tried is None:
         raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
     rows = np.flatnonzero(tried.answered)
-    profile, cascade = trial.profile, found.cascade
+    profile, cascade = trial.profile, evaluation.cascade
     digest = models_of(profile).get(tried.place.id)
     facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
     if digest is not None:

@@ -57,11 +57,8 @@ class Aim(Struct, frozen=True):
 
 def aim_for(*, keep_quality: float | None = None, budget: float | None = None, max_cost: float | None = None) -> Aim:
     """The user's aim; without one, keeping 95 % of the quality gap."""
-    stated = [
-        (by, value)
-        for by, value in (("keep_quality", keep_quality), ("budget", budget), ("max_cost", max_cost))
-        if value is not None
-    ]
+    options = {"keep_quality": keep_quality, "budget": budget, "max_cost": max_cost}
+    stated = [(by, value) for by, value in options.items() if value is not None]
     if len(stated) > 1:
         names = " and ".join("--" + by.replace("_", "-") for by, _ in stated)
         raise LearnError(f"{names}: state one aim, thresholds cannot serve two")
@@ -121,20 +118,18 @@ def _measure(price: float, chosen: Any, quality: Floats, costs: Floats, paid: Fl
 def find_point(curve: Sequence[FrontierPoint], aim: Aim) -> tuple[FrontierPoint, str]:
     """The point that serves the aim, and a remark if the aim cannot be reached."""
     cheapest, costliest = curve[0], curve[-1]
-    paying = [point for point in curve if point.price >= 0.0]
     if aim.by == "keep_quality":
         if not costliest.quality > cheapest.quality:
             both = f"{costliest.quality:.3f} against {cheapest.quality:.3f}"
             return cheapest, f"the most expensive tier answers no better than the cheapest ({both}): no gain pays"
         # The most expensive tier keeps all of the gap, so some point does. A price below zero is the last resort.
-        enough = [point for point in paying if point.kept >= aim.value] or [
-            point for point in curve if point.kept >= aim.value
-        ]
-        return min(enough, key=lambda point: (point.cost, -point.quality)), ""
+        enough = [point for point in curve if point.kept >= aim.value]
+        best = [point for point in enough if point.price >= 0.0] or enough
+        return min(best, key=lambda point: (point.cost, -point.quality)), ""
     most = aim.value
     if aim.by == "budget":
         most = cheapest.cost + aim.value * (costliest.cost - cheapest.cost)
-    affordable = [point for point in paying if point.cost <= most + 1e-12]
+    affordable = [point for point in curve if point.price >= 0.0 and point.cost <= most + 1e-12]
     if not affordable:
         return cheapest, f"even the cheapest tier costs {cheapest.cost:.6g}, more than {most:.6g}"
     return max(affordable, key=lambda point: (point.quality, -point.cost)), ""

@@ -137,12 +137,12 @@ def bin_reliability(
         # Cuts are before the first answer of a confidence, so that equal ones stay together.
         lows = sorted({int(np.searchsorted(order, order[number * len(order) // bins])) for number in range(bins)})
         member = np.searchsorted(order[lows], sure, side="right")
-    found = []
+    binned = []
     for number in np.unique(member):
         inside = member == number
         count, hits = int(inside.sum()), int(flags[inside].sum())
-        found.append(Bin(count, float(sure[inside].mean()), hits / count, *wilson(hits, count)))
-    return found
+        binned.append(Bin(count, float(sure[inside].mean()), hits / count, *wilson(hits, count)))
+    return binned
 
 
 def ece(right: Sequence[bool] | Flags, confidence: Numbers, *, bins: int = BINS, cut: Cut = "mass") -> float:
@@ -161,7 +161,7 @@ def brier(right: Sequence[bool] | Flags, confidence: Numbers) -> float:
 def auroc(positive: Sequence[bool] | Flags, score: Numbers) -> float:
     """The chance that a positive scores above a negative, a tie counting half; NaN if there are none of either."""
     flags, scores = np.asarray(positive, bool), np.asarray(score, np.float64)
-    _demand_same_length(flags, scores)
+    _check_same_length(flags, scores)
     if np.isnan(scores).any():
         raise ValueError("a score is NaN: it has no rank")
     positives = int(flags.sum())
@@ -197,13 +197,13 @@ def coverage_at(right: Sequence[bool] | Flags, confidence: Numbers, *, precision
 
 def _read(right: Sequence[bool] | Flags, confidence: Numbers, *, lacking: bool = False) -> tuple[Flags, Floats]:
     flags, sure = np.asarray(right, bool), np.asarray(confidence, np.float64)
-    _demand_same_length(flags, sure)
+    _check_same_length(flags, sure)
     given = sure[~np.isnan(sure)] if lacking else sure
     if not np.all((given >= 0.0) & (given <= 1.0)):
         raise ValueError("confidence is a number between 0 and 1")
     return flags, sure
 
 
-def _demand_same_length(one: Any, other: Any) -> None:
+def _check_same_length(one: Any, other: Any) -> None:
     if len(one) != len(other):
         raise ValueError(f"{len(one)} answers and {len(other)} of the others: both must be of one length")

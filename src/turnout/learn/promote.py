@@ -347,17 +347,17 @@ def _compare_answers(
 
 def _compare(settings: LearnSettings, name: str, new: Sequence[bool], old: Sequence[bool], worse: str) -> Check:
     limit = f"≥ {-settings.max_loss:+.1%}"
-    found = compare_paired(new, old, 1 - settings.confidence)
-    passed = found.floor >= -settings.max_loss
+    paired = compare_paired(new, old, 1 - settings.confidence)
+    passed = paired.floor >= -settings.max_loss
     why = (
-        f"{found.difference:+.1%} on {found.count:,} questions ({found.wins} better, {found.losses} worse); at "
-        f"{settings.confidence:.0%} confidence at least {found.floor:+.1%}"
+        f"{paired.difference:+.1%} on {paired.count:,} questions ({paired.wins} better, {paired.losses} worse); at "
+        f"{settings.confidence:.0%} confidence at least {paired.floor:+.1%}"
     )
-    if not passed and found.difference >= 0:
+    if not passed and paired.difference >= 0:
         why += ": not shown to be worse, but so few questions prove no more: label more of them"
     elif not passed:
         why += f": {worse}"
-    return Check(name, f"{found.floor:+.1%}", limit, passed, why)
+    return Check(name, f"{paired.floor:+.1%}", limit, passed, why)
 
 
 def _labels(evidence: Evidence, settings: LearnSettings) -> Check:
@@ -394,8 +394,8 @@ def _cases(evidence: Evidence, _: LearnSettings) -> Check:
     missed = []
     for case in must:
         try:
-            found = run_cases(evidence.contest.new, (case,))
-            missed += [f"{one.case.id}: {miss}" for one in found for miss in one.misses[:1]]
+            results = run_cases(evidence.contest.new, (case,))
+            missed += [f"{one.case.id}: {miss}" for one in results for miss in one.misses[:1]]
         except QueryError as error:
             missed.append(f"{case.id}: refused, {error}")
     why = _some(missed) or f"{len(must):,} golden cases hold"
@@ -420,29 +420,29 @@ def _flips(evidence: Evidence, _: LearnSettings) -> Check:
     golden = {case.text: FlipQuestion(Query(case.text), case.route) for case in evidence.contest.cases if case.text}
     asked = {row.text: FlipQuestion(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
     questions = list(asked.values()) or list(golden.values())[:FLIP_QUESTIONS]
-    found = measure(evidence.contest.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
-    flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in found.found if not flip.refers]
-    why = _some(flips) or f"{found.alone.questions:,} questions, {found.alone.routings:,} histories"
-    return Check("flip rate", f"{found.alone.rate:.2%}", "0.00%", not found.alone.flips, why)
+    flipped = measure(evidence.contest.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
+    flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in flipped.found if not flip.refers]
+    why = _some(flips) or f"{flipped.alone.questions:,} questions, {flipped.alone.routings:,} histories"
+    return Check("flip rate", f"{flipped.alone.rate:.2%}", "0.00%", not flipped.alone.flips, why)
 
 
 def _shadow(evidence: Evidence, settings: LearnSettings) -> Check:
     name, limit = "shadow decisions", f"≥ {settings.shadow_decisions:,}"
-    champion, found = evidence.contest.champion, evidence.shadow
+    champion, shadow = evidence.contest.champion, evidence.shadow
     run = f"turnout student shadow -p {shlex.quote(evidence.contest.typed)}"
     if evidence.first:
         return Check(name, "not asked for", "none for the first", True, "the first of your own: held-out rows decide")
     if not settings.shadow_decisions:
         return Check(name, "not asked for", limit, True, "shadow_decisions = 0 in [learn]")
-    if found is None:
+    if shadow is None:
         return Check(name, "none", limit, False, f"{run} decides logged questions")
-    if found.champion != champion:
-        why = f"it ran beside {found.champion}, and {champion} serves by now: {run}"
-        return Check(name, f"{found.decisions:,}", limit, False, why)
-    why = f"{found.agreement:.1%} decided alike, {found.flips:,} in another way"
-    if found.decisions < settings.shadow_decisions:
+    if shadow.champion != champion:
+        why = f"it ran beside {shadow.champion}, and {champion} serves by now: {run}"
+        return Check(name, f"{shadow.decisions:,}", limit, False, why)
+    why = f"{shadow.agreement:.1%} decided alike, {shadow.flips:,} in another way"
+    if shadow.decisions < settings.shadow_decisions:
         why += f": log more questions with their text, then {run}"
-    return Check(name, f"{found.decisions:,}", limit, found.decisions >= settings.shadow_decisions, why)
+    return Check(name, f"{shadow.decisions:,}", limit, shadow.decisions >= settings.shadow_decisions, why)
 
 
 def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
@@ -473,13 +473,13 @@ def _probe(evidence: Evidence, settings: LearnSettings) -> Check:
         # Half of the places are for these, so that many suspects of the screen do not crowd them out.
         words = [*words[: MOST_WORDS // 2], *doubted[: MOST_WORDS // 2], *words[MOST_WORDS // 2 :], *doubted]
     texts = [row.text for row in evidence.rows]
-    found = probe(words, texts, lambda text: new(text).label, old and (lambda text: old(text).label))
-    if not found:
+    effects = probe(words, texts, lambda text: new(text).label, old and (lambda text: old(text).label))
+    if not effects:
         return Check(name, "0.0%", limit, True, "no suspicious words to try")
-    worst = found[0].effect
+    worst = effects[0].effect
     passed = worst <= settings.max_trigger_effect
-    strong = [f"{one.word!r} moves {one.effect:.1%} to {one.route}" for one in found if one.effect > 0]
-    why = f"{len(found)} suspicious words put into held-out questions: {_some(strong) or 'none moves anything'}"
+    strong = [f"{one.word!r} moves {one.effect:.1%} to {one.route}" for one in effects if one.effect > 0]
+    why = f"{len(effects)} suspicious words put into held-out questions: {_some(strong) or 'none moves anything'}"
     if not passed:
         why += "; if a word is yours, say --accept WORD, else look where its rows come from"
     return Check(name, f"{max(worst, 0.0):.1%}", limit, passed, why)

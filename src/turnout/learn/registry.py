@@ -78,15 +78,15 @@ class ChampionChange(Struct, frozen=True):
 def candidates(profile: str, layer: str) -> list[RegisteredModel]:
     """Every readable model: the shipped one first, then the others, the most recently put last."""
     serving = champion_digest(profile, layer)
-    found: list[RegisteredModel] = []
+    models: list[RegisteredModel] = []
     shipped = shipped_model(profile, layer)
     if shipped is not None and (summary := read_summary(shipped)) is not None:
-        found.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
+        models.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
     try:
         folders = [shelf / name for name in os.listdir(shelf) if is_digest(name)]
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return models
     except OSError as error:
         raise ConfigError([Problem(str(shelf), f"cannot be read: {reason_of(error)}")]) from None
     dated = []
@@ -97,7 +97,7 @@ def candidates(profile: str, layer: str) -> list[RegisteredModel]:
             if summary is not None and summary.digest == folder.name:
                 model = RegisteredModel(folder.name, folder, summary, serving == folder.name)
                 dated.append((folder.stat().st_mtime_ns, folder.name, model))
-    return found + [model for *_, model in sorted(dated)]
+    return models + [model for *_, model in sorted(dated)]
 
 
 def find_candidate(

@@ -63,7 +63,7 @@ def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, se
             taken.append(smallest)
         judge += [index for group in taken for index in group.rows]
         if not taken:
-            remarks.append(f"{label}: {_size(total, groups)}, too few to hold some out: it is learnt and not judged")
+            remarks.append(f"{label}: {_size(groups)}, too few to hold some out: it is learnt and not judged")
     judged = set(judge)
     learn = tuple(index for index in range(len(rows)) if index not in judged)
     return Split(learn, tuple(sorted(judged)), tuple(remarks))
@@ -87,8 +87,7 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
             for index in group.rows:
                 fold_of[index] = fold
         if len(groups) < folds:
-            total = sum(len(group.rows) for group in groups)
-            remarks.append(f"{label}: {_size(total, groups)} for {folds} folds: some folds have none of it")
+            remarks.append(f"{label}: {_size(groups)} for {folds} folds: some folds have none of it")
     return tuple(
         Split(
             tuple(index for index, own in enumerate(fold_of) if own != fold),
@@ -125,6 +124,7 @@ def _place(text: str, seed: int) -> float:
     return int.from_bytes(hash_text(f"{seed}\0{folded(text)}"), "big") / 2**64
 
 
-def _size(total: int, groups: Sequence[Group]) -> str:
+def _size(groups: Sequence[Group]) -> str:
+    total = sum(len(group.rows) for group in groups)
     rows = counted(total, "row")
     return rows if total == len(groups) else f"{rows} in {len(groups):,} groups of near duplicates"
