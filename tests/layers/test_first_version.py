@@ -58,9 +58,9 @@ def test_it_says_what_it_said(name: str) -> None:
     trained = read_student(folder_of(name))
     for told in said_of(name):
         text = told["text"]
-        judged = trained.judge(text, EMBEDDER.embed([text])[0] if trained.embedder is not None else None)
+        judged = trained.judge(text, EMBEDDER.embed([text])[0] if trained.manifest.embedder is not None else None)
         assert (judged.label, judged.alone) == (told["label"], told["alone"])
-        for number in ("confidence", "knownness", "near", "logit"):
+        for number in ("confidence", "knownness", "near"):
             # It was added up in numbers of half the length.
             assert getattr(judged, number) == pytest.approx(told[number], rel=1e-4, abs=5e-5)
         assert list(judged.probabilities) == pytest.approx(told["probabilities"], abs=1e-5)

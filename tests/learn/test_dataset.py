@@ -15,8 +15,8 @@ from pyarrow import parquet
 import past
 from stored import taught
 from turnout.core.errors import BadExamples
-from turnout.learn import dataset
 from turnout.learn.dataset import (
+    BELIEVED,
     Example,
     Examples,
     folded,
@@ -26,6 +26,7 @@ from turnout.learn.dataset import (
     read_log,
     row_key,
 )
+from turnout.learn.rows import SHOWN
 from turnout.store import Store, open_store
 
 ROUTES = ("BILLING", "TECHNICAL")
@@ -161,7 +162,7 @@ def test_every_bad_row_of_every_file_is_counted_and_some_are_shown(tmp_path: Pat
         read_examples([first, second], routes=ROUTES)
     assert len(raised.value.problems) == 60
     said = str(raised.value)
-    assert said.count("\n") == dataset.SHOWN
+    assert said.count("\n") == SHOWN
     assert f"{first}:2" in said
     assert said.endswith("… and 40 more like these: 60 in all")
 
@@ -282,9 +283,7 @@ def test_texts_that_were_not_kept_are_counted(tmp_path: Path) -> None:
 
 # --- what a set of examples is
 
-rows = st.lists(
-    st.builds(Example, st.text(max_size=8), st.sampled_from("ab"), st.sampled_from(dataset.BELIEVED)), max_size=20
-)
+rows = st.lists(st.builds(Example, st.text(max_size=8), st.sampled_from("ab"), st.sampled_from(BELIEVED)), max_size=20)
 
 
 @given(rows, st.randoms(use_true_random=False))

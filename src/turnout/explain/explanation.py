@@ -1,10 +1,9 @@
-"""What there is to see of a decision: its question and what matched in it, each layer, what follows, what would differ.
+"""The explanation of a decision: its question and what matched in it, each layer, the policy, the counterfactuals.
 
-An explanation is the decision's JSON form read back, with what only its question and its profile add. So a decision
-that was just made and one out of the log are the same thing to look at, and nothing is decided to look at it. Of one
-that was just made, its layers can still be asked for more. A row of the log says which reasons are whose, what each
-adds and which patterns were found; one of an earlier version does not: it is shown with what it has, and whether a
-layer gave a reason is told by its code.
+An explanation is the decision's JSON form, completed from its question and its profile. So new and logged decisions are
+explained in the same way, and nothing is decided again. Only for a new decision, its layers are asked for details. A
+row of the log says which reasons belong to which layer and which patterns were found. Rows of earlier versions do not;
+there, the code of a reason tells whether it is a layer's.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ HOW: dict[str, str] = {
 }
 
 HELD = "gate.held"
-# How much of a long question is shown: about four lines of its beginning and one of its end.
+# How many characters of a long question are shown: about four lines of its beginning and one of its end.
 HEAD, TAIL = 300, 80
 DOTS = "…"
-# The loop's own reasons and those of the adjustments that ship: what a decision says beside its layers.
+# The reasons that are no layer's: those of the router and of the shipped adjustments.
 _REMARKS = (
     "adjust.",
     "clamp.",
@@ -82,7 +81,7 @@ def spell(outcome: str) -> tuple[str, str]:
 
 
 class Span(NamedTuple):
-    """Where in the excerpt something matched."""
+    """A match in the excerpt."""
 
     start: int
     end: int
@@ -91,23 +90,23 @@ class Span(NamedTuple):
 
 class Question(Struct, frozen=True):
     excerpt: str
-    """The user's own words; of long ones the beginning and the end."""
+    """The user's own words; only the beginning and the end if they are long."""
     cut: int = 0
-    """Where in the excerpt dots stand for what was left out; 0: nothing was."""
+    """The position in the excerpt of the dots for omitted words; 0 if nothing was omitted."""
     length: int = 0
-    """Characters of all the words."""
+    """The number of characters of all words."""
     earlier_turns: int = 0
     kept: bool = True
-    """False where the decision log did not keep the text."""
+    """False if the decision log did not keep the text."""
     spans: tuple[Span, ...] = ()
 
     def matched(self, code: str) -> str:
-        """The first words that a signal or rule matched, as they were written."""
+        """The first words that a signal or rule matched, as written."""
         return next((self.excerpt[span.start : span.end].strip() for span in self.spans if span.code == code), "")
 
 
 class LayerExplanation(Struct, frozen=True):
-    """What one layer said, and how it ended."""
+    """The verdict of one layer, and how it ended."""
 
     layer: str
     ended: Ended | Literal["not asked"]
@@ -115,28 +114,28 @@ class LayerExplanation(Struct, frozen=True):
     gate: Gate = Gate()
     verdict: Verdict | None = None
     reasons: tuple[Reason, ...] = ()
-    """Why it judged as it did, or what kept it from judging."""
+    """The reasons of its verdict, or why it has none."""
     details: tuple[Reason, ...] = ()
-    """What else it can say; only of a decision that was just made."""
+    """Further reasons; only for a new decision."""
     bands: Bands | None = None
-    """The bands its score falls into, where it has some."""
+    """The bands that its score falls into, if it has bands."""
     held_text: str = ""
-    """The profile's own words for a verdict that its gate held back."""
+    """The profile's own text for a verdict that its gate held back."""
 
     @property
     def fired(self) -> tuple[Reason, ...]:
-        """All it says of its verdict, but for the gate's word."""
-        said = (*self.reasons, *self.details) if self.verdict is not None else ()
-        return tuple(reason for reason in said if reason.code != HELD)
+        """All reasons of its verdict except the gate's."""
+        reasons = (*self.reasons, *self.details) if self.verdict is not None else ()
+        return tuple(reason for reason in reasons if reason.code != HELD)
 
     @property
     def fault(self) -> str:
-        """What kept it from judging."""
+        """Why it has no verdict."""
         return self.reasons[0].text if self.verdict is None and self.reasons else ""
 
     @property
     def score(self) -> float:
-        """The score that stands for its verdict: its route's, or the only one there is."""
+        """The score of its route, or its only score."""
         if self.verdict is None:
             return 0.0
         scores = self.verdict.scores
@@ -156,7 +155,7 @@ class Explanation(Struct, frozen=True):
     reasons: tuple[Reason, ...]
     policy: Policy
     trace: tuple[LayerExplanation, ...]
-    """Each layer of the profile, those that were not asked too."""
+    """Every layer of the profile, including those that were not asked."""
     parts: tuple[Explanation, ...]
     elapsed_us: float
     role: str = ""
@@ -167,19 +166,19 @@ class Explanation(Struct, frozen=True):
     hits: tuple[int, ...] = ()
     question: Question = Question("")
     counterfactuals: tuple[Counterfactual, ...] | None = None
-    """What would change it; None of a logged one: finding out takes deciding again."""
+    """Changes that would change the decision; None for a logged one, because computing them means deciding again."""
 
     @property
     def decider(self) -> LayerExplanation | None:
-        """The layer whose verdict was used: the one its gate let through, else the held one that decided anyway."""
-        spoke = [step for step in self.trace if step.verdict is not None]
-        if spoke and spoke[-1].ended == "accepted":
-            return spoke[-1]
-        return None if self.outcome[0] == "F" else next((step for step in spoke if step.layer == self.by), None)
+        """The layer whose verdict was used: an accepted one, else a held one that decided anyway."""
+        judged = [step for step in self.trace if step.verdict is not None]
+        if judged and judged[-1].ended == "accepted":
+            return judged[-1]
+        return None if self.outcome[0] == "F" else next((step for step in judged if step.layer == self.by), None)
 
     @property
     def remarks(self) -> tuple[Reason, ...]:
-        """Reasons that are no layer's: fallback, default, adjustments, what reading the text took."""
+        """The reasons that are no layer's: fallback, default, adjustments, how the text was read."""
         count = self.remark_count or 0
         return self.reasons[:count] if self.decider is None else self.reasons[len(self.reasons) - count :]
 
@@ -191,11 +190,11 @@ class Explanation(Struct, frozen=True):
 _form = msgspec.json.Decoder(Explanation)
 
 
-# --- the two ways to one
+# --- explaining new and logged decisions
 
 
 def explain(decision: Decision) -> Explanation:
-    """What there is to see of a decision that was just made, counterfactuals included."""
+    """Explain a new decision, including its counterfactuals."""
     return _explain_live(decision, _form.decode(decision.json()))
 
 
@@ -208,7 +207,7 @@ def _explain_live(decision: Decision, form: Explanation) -> Explanation:
         parts = tuple(map(_explain_live, decision.parts, form.parts))
         return replace(complete(form, facts, question), parts=parts)
     form = give_reasons(form)
-    trace = tuple(replace(step, details=was.details) for step, was in zip(form.trace, decision.steps, strict=True))
+    trace = tuple(replace(step, details=made.details) for step, made in zip(form.trace, decision.steps, strict=True))
     others = tuple(Router(profile).counterfactuals(decision))
     return complete(replace(form, trace=trace, counterfactuals=others), facts, question)
 
@@ -216,7 +215,7 @@ def _explain_live(decision: Decision, form: Explanation) -> Explanation:
 def explain_logged(
     row: Logged, resolved: Mapping[str, Any] | None = None, patterns: Iterable[PatternSource] = ()
 ) -> Explanation:
-    """What there is to see of a row; with its profile, what only that knows, too."""
+    """Explain a row of the log, completed from its profile if it is given."""
     try:
         form = _form.decode(row.body)
     except msgspec.DecodeError as error:
@@ -226,7 +225,7 @@ def explain_logged(
 
 
 def _explain_logged(form: Explanation, asked: Query, facts: ProfileFacts, *, kept: bool) -> Explanation:
-    form = _worded(form)
+    form = _fill_reasons(form)
     if form.remark_count is None:
         form = replace(form, remark_count=_count_remarks(form))
     form = give_reasons(form)
@@ -238,7 +237,7 @@ def _explain_logged(form: Explanation, asked: Query, facts: ProfileFacts, *, kep
 
 
 def _words(asked: Query, form: Explanation) -> str:
-    """The user's own words, as they were read."""
+    """The user's own words, as the decision read them."""
     codes = {remark.code for remark in form.remarks if remark.code.startswith("extract.")}
     words = asked.text
     if asked.turns and not words:
@@ -248,18 +247,18 @@ def _words(asked: Query, form: Explanation) -> str:
     return f"{task}\n{words}" if task else words
 
 
-def _worded(form: Explanation) -> Explanation:
-    """Reasons whose text was not kept are read by their codes."""
+def _fill_reasons(form: Explanation) -> Explanation:
+    """Use the code of a reason whose text was not kept."""
 
-    def worded(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    def fill(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
         return tuple(Reason(reason.code, reason.text or reason.code) for reason in reasons)
 
-    trace = tuple(replace(step, reasons=worded(step.reasons)) for step in form.trace)
-    return replace(form, reasons=worded(form.reasons), trace=trace)
+    trace = tuple(replace(step, reasons=fill(step.reasons)) for step in form.trace)
+    return replace(form, reasons=fill(form.reasons), trace=trace)
 
 
 def _count_remarks(form: Explanation) -> int:
-    """How many reasons of an earlier version's row are no layer's, as far as their codes tell."""
+    """How many reasons in a row of an earlier version are no layer's, judged by their codes."""
     codes = [reason.code for reason in form.reasons]
     decider = form.decider
     if decider is None:
@@ -269,24 +268,24 @@ def _count_remarks(form: Explanation) -> int:
     return next((len(codes) - at for at, code in enumerate(codes) if code.startswith(_REMARKS)), 0)
 
 
-# --- what both take
+# --- completing an explanation
 
 
 def give_reasons(form: Explanation) -> Explanation:
-    """The JSON form with each layer's reasons beside it: it has those of the layer that decided, and where none did
-    those of every layer, among the decision's own."""
+    """Give each layer its reasons. The JSON form has them among the decision's own: those of the layer that decided,
+    or of every layer if none did."""
     decider, remarks = form.decider, form.remarks
     if decider is not None:
-        told = {decider.layer: form.reasons[: len(form.reasons) - len(remarks)]}
+        reasons = {decider.layer: form.reasons[: len(form.reasons) - len(remarks)]}
     else:
         rest = iter(form.reasons[len(remarks) :])
-        told = {step.layer: tuple(_until_held(rest)) for step in form.trace if step.verdict is not None}
-    trace = (replace(step, reasons=told[step.layer]) if step.layer in told else step for step in form.trace)
+        reasons = {step.layer: tuple(_until_held(rest)) for step in form.trace if step.verdict is not None}
+    trace = (replace(step, reasons=reasons.get(step.layer, step.reasons)) for step in form.trace)
     return replace(form, trace=tuple(trace))
 
 
 def _until_held(reasons: Iterator[Reason]) -> Iterator[Reason]:
-    """The next layer's: the gate's word is the last that is said of a layer it held back."""
+    """The reasons of the next layer; the last reason of a held verdict is the gate's."""
     for reason in reasons:
         yield reason
         if reason.code == HELD:
@@ -294,11 +293,11 @@ def _until_held(reasons: Iterator[Reason]) -> Iterator[Reason]:
 
 
 class ProfileFacts(NamedTuple):
-    """What a decision does not say and its profile does."""
+    """Facts that only the profile of a decision has."""
 
     layers: tuple[str, ...] = ()
     tables: Mapping[str, Mapping[str, Any]] = {}
-    """What each layer was configured with, by its id."""
+    """The configuration of each layer, by its id."""
     patterns: tuple[PatternSource, ...] = ()
     fold: str = "unicode"
 
@@ -306,35 +305,35 @@ class ProfileFacts(NamedTuple):
 def facts_of(
     resolved: Mapping[str, Any], patterns: Iterable[PatternSource], layers: Iterable[str] = ()
 ) -> ProfileFacts:
-    """The facts in a resolved profile; `layers` where it was built in code, and has no tables."""
+    """The facts in a resolved profile; `layers` are needed for a profile built in code, which has no tables."""
     tables = {layer_id(entry): entry for entry in resolved.get("layers", ())}
     fold = resolved.get("text", {}).get("fold", "unicode")
     return ProfileFacts(tuple(layers) or tuple(tables), tables, tuple(patterns), fold)
 
 
 def complete(form: Explanation, facts: ProfileFacts, question: Question) -> Explanation:
-    """The explanation with what its question and its profile add."""
+    """The explanation completed from its question and its profile."""
     if form.parts:
         return replace(form, question=question)
     trace = tuple(_with_table(step, facts.tables.get(step.layer, {})) for step in form.trace)
     rest = tuple(LayerExplanation(layer, "not asked") for layer in facts.layers[len(trace) :])
     fired = {reason.code for step in trace for reason in step.fired}
     wanted = [facts.patterns[hit] for hit in form.hits if hit < len(facts.patterns)]
-    spans = find_spans(question.excerpt, [one for one in wanted if one.code in fired], facts.fold)
+    spans = tuple(_find_spans(question.excerpt, [one for one in wanted if one.code in fired], facts.fold))
     return replace(form, trace=trace + rest, question=replace(question, spans=spans))
 
 
 def _with_table(step: LayerExplanation, table: Mapping[str, Any]) -> LayerExplanation:
     bands = msgspec.convert(table["bands"], Bands) if "bands" in table else None
-    own_words = [reason.text for reason in step.reasons if reason.code == HELD] if "held_text" in table else []
-    return replace(step, bands=bands, held_text=own_words[0] if own_words else "")
+    held = (reason.text for reason in step.reasons if reason.code == HELD and "held_text" in table)
+    return replace(step, bands=bands, held_text=next(held, ""))
 
 
 # --- the question
 
 
 def question_of(words: str, *, earlier_turns: int = 0) -> Question:
-    """The question that these words are."""
+    """The question with these words."""
     words = words.strip()
     if len(words) <= HEAD + TAIL + 20:
         return Question(words, length=len(words), earlier_turns=earlier_turns)
@@ -342,12 +341,8 @@ def question_of(words: str, *, earlier_turns: int = 0) -> Question:
     return Question(excerpt, HEAD + 1, len(words), earlier_turns)
 
 
-def find_spans(excerpt: str, patterns: Iterable[PatternSource], fold: str) -> tuple[Span, ...]:
-    """Where the patterns match, in the order of the patterns."""
-    return tuple(_spans(excerpt, list(patterns), fold))
-
-
-def _spans(excerpt: str, patterns: list[PatternSource], fold: str) -> Iterator[Span]:
+def _find_spans(excerpt: str, patterns: list[PatternSource], fold: str) -> Iterator[Span]:
+    """The matches of the patterns, in the order of the patterns."""
     view, origin = _view(excerpt, fold) if patterns else ("", [])
     for pattern in patterns:
         for match in re2.finditer(pattern.source, view):
@@ -357,7 +352,7 @@ def _spans(excerpt: str, patterns: list[PatternSource], fold: str) -> Iterator[S
 
 
 def _view(text: str, fold: str) -> tuple[str, list[int]]:
-    """The text as patterns see it, and for each of its characters the place in the text it stands for."""
+    """The text as patterns see it, and the position in the original text of each of its characters."""
     folded: dict[str, str] = {}
     view: list[str] = []
     origin: list[int] = []

@@ -1,5 +1,5 @@
-"""The place of an agent in a profile: a model with tools that decides. Its tools are an application's, which puts the
-agent in its place; a profile alone passes it by, and says so."""
+"""`agent.v1`: an agent decides, a model with tools. The application that has the tools supplies the agent; without the
+application the layer is absent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnout.core.registry import kind
 
 class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
     slot: str = "classifier"
-    """The slot that is asked."""
+    """The model slot to ask."""
 
 
 @kind("agent.v1", cost="network", who="A", by_app=True)

@@ -1,8 +1,8 @@
-"""A trained model on disk, of whatever kind: a folder that is read whole or refused.
+"""A trained model on disk, of any kind: a folder that is read whole or refused.
 
-`manifest.json` says what it is, `weights.npz` holds its numbers, `card.html` shows people how good it is. Nothing in it
-is code. Every file has the hash the manifest names, every array the type and shape that follow from the manifest, every
-number is finite. A kind of model is a `Manifest` of its own: it adds fields, and says which arrays belong to them.
+`manifest.json` describes it, `weights.npz` has its numbers, `card.html` shows people how good it is. It contains no
+code. The weights must have the hash in the manifest, every array the type and shape that follow from it, and every
+number must be finite. Each kind of model has a subclass of `Manifest` with more fields, which defines its arrays.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.npz"
 CARD = "card.html"
-# Hex digits of SHA-256 that name an artefact, as many as name a profile.
+# Hex digits of SHA-256 in a digest, as many as in a profile's hash.
 DIGEST_DIGITS = 16
 # A manifest has some lines for each label.
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
-# More routes than any profile has; weights are sized by it.
+# More labels than any profile has routes. It bounds the size of the weights.
 MOST_LABELS = 10_000
-# A float32 holds eight powers of ten more, so that no sum over a text is infinite.
+# A float32 can be eight powers of ten larger, so that no sum over a text overflows.
 LARGEST = 1e30
 
 Finite = Annotated[float, Meta(gt=-1e30, lt=1e30)]
@@ -43,21 +43,21 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Count = Annotated[int, Meta(ge=0)]
 
 Expected = Mapping[str, tuple[str, tuple[int | str, ...]]]
-"""The type and shape of each array. A name in a shape is any length, the same wherever the name stands."""
+"""The type and shape of each array. A name in a shape stands for any length, the same wherever it occurs."""
 
 
 class Embedder(Struct, frozen=True, forbid_unknown_fields=True):
-    """The embedder a model was fitted with; vectors of another do not compare."""
+    """The embedder a model was fitted with; vectors of another are not comparable."""
 
     name: str
     width: Annotated[int, Meta(ge=1, le=16_384)]
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What every artefact says of itself."""
+    """The fields of every manifest."""
 
     KIND: ClassVar[str]
-    """`a student`"""
+    """`a student`, for messages."""
 
     format: int
     profile: str
@@ -65,55 +65,55 @@ class Manifest(Struct, frozen=True, kw_only=True):
     embedder: Embedder | None
     metrics: Mapping[str, Any]
     counts: Mapping[str, Count]
-    """Rows learnt from, by label or tier."""
+    """Training rows by label or tier."""
     data_hash: str
     profile_hash: str
     seed: int
     created: str
     turnout: str
     files: Mapping[str, str]
-    """SHA-256 of every file beside this one that decides anything."""
+    """The SHA-256 of every other file that influences decisions."""
     digest: str = ""
-    """Names the artefact: the same rows and seed give the same."""
+    """Identifies the artefact: the same rows and seed give the same digest."""
 
     def contradictions(self) -> list[str]:
-        """What in it does not fit together."""
+        """The problems within the manifest."""
         return []
 
     def arrays(self) -> Expected:
-        """The arrays that belong to it."""
+        """The expected arrays."""
         raise NotImplementedError
 
     def faults_of(self, arrays: Mapping[str, Array]) -> list[str]:
-        """What is wrong with arrays of the right shapes and finite numbers."""
+        """The problems of arrays with the right shapes and finite numbers."""
         return []
 
 
 NOT_DIGESTED = ("digest", "created")
-"""What may differ between two artefacts that are the same."""
+"""The fields that do not count for the digest."""
 
 M = TypeVar("M", bound=Manifest)
 
 
 def digest_of(manifest: Manifest) -> str:
-    """What names an artefact: the beginning of the SHA-256 of its manifest, but for what may differ."""
-    told = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in NOT_DIGESTED}
-    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:DIGEST_DIGITS]
+    """The digest of an artefact: the beginning of the SHA-256 of its manifest, without the fields of NOT_DIGESTED."""
+    fields = {name: value for name, value in msgspec.to_builtins(manifest).items() if name not in NOT_DIGESTED}
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()[:DIGEST_DIGITS]
 
 
 def read_manifest(folder: Path, kind: type[M]) -> M:
-    """What a folder says it is, its own digest checked."""
+    """The checked manifest of a folder."""
     path = folder / MANIFEST
     raw = _read_file(path, MOST_MANIFEST_BYTES)
     try:
         manifest = msgspec.json.decode(raw, type=kind)
         digest = digest_of(manifest)
-    # OverflowError: a number that is read and cannot be written.
+    # OverflowError: a number that can be read but not written.
     except (msgspec.MsgspecError, ValueError, RecursionError, OverflowError) as error:
         raise ArtefactUnreadable(path, f"not the manifest of {kind.KIND}: {error}") from None
     if manifest.format != FORMAT:
-        said = f"format {manifest.format}, this version of Turnout reads {FORMAT}"
-        raise ArtefactUnreadable(path, said, "train again")
+        why = f"format {manifest.format}, this version of Turnout reads {FORMAT}"
+        raise ArtefactUnreadable(path, why, "train again")
     if digest != manifest.digest:
         raise ArtefactUnreadable(path, f"it was changed after it was written, its digest is not {manifest.digest!r}")
     for problem in manifest.contradictions():
@@ -122,14 +122,13 @@ def read_manifest(folder: Path, kind: type[M]) -> M:
 
 
 def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Packed]]:
-    """The manifest and the arrays of a folder, of the types and shapes it asks for; ArtefactUnreadable says what is
-    wrong."""
+    """The manifest and the arrays of a folder, whose types and shapes are checked; raises ArtefactUnreadable."""
     manifest = read_manifest(folder, kind)
     return manifest, read_weights(folder, manifest, read_packed(folder, manifest))
 
 
 def read_packed(folder: Path, manifest: Manifest) -> bytes:
-    """The file of weights, if it is the one its manifest was written for."""
+    """The content of the weights file, after its hash is checked."""
     path = folder / WEIGHTS
     raw = _read_file(path, MOST_BYTES)
     if hashlib.sha256(raw).hexdigest() != manifest.files.get(WEIGHTS):
@@ -138,12 +137,12 @@ def read_packed(folder: Path, manifest: Manifest) -> bytes:
 
 
 def read_weights(folder: Path, manifest: Manifest, raw: bytes) -> dict[str, Packed]:
-    """The arrays in a file of weights, of the types and shapes its manifest asks for."""
+    """The arrays in the content of a weights file, after their types and shapes are checked."""
     return read_arrays(folder / WEIGHTS, raw, lambda forms: check_forms(manifest, forms))
 
 
 def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, Packed]) -> dict[str, Array]:
-    """Arrays for NumPy, their numbers checked."""
+    """The arrays as NumPy arrays, after their numbers are checked."""
     arrays = {name: one.numpy() for name, one in packed.items()}
     for problem in check_arrays(manifest, arrays):
         raise ArtefactUnreadable(folder / WEIGHTS, problem)
@@ -151,13 +150,13 @@ def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, Packed]
 
 
 def check_arrays(manifest: Manifest, arrays: Mapping[str, Array]) -> list[str]:
-    """What is wrong with the arrays of a model that says this of itself."""
+    """The problems of a model's arrays."""
     forms = {name: Form(array.dtype.name, array.shape) for name, array in arrays.items()}
     return check_forms(manifest, forms) or _check_numbers(arrays) or manifest.faults_of(arrays)
 
 
 def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
-    """What is missing, unknown, or not of the type and shape that is expected."""
+    """The arrays that are missing, unknown, or not of the expected type and shape."""
     expected = manifest.arrays()
     problems = [f"it has no array {name!r}" for name in expected if name not in forms]
     problems += [f"{name!r} is no array of {manifest.KIND}" for name in forms if name not in expected]
@@ -175,7 +174,7 @@ def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
 
 
 def _check_numbers(arrays: Mapping[str, Array]) -> list[str]:
-    """Which arrays have numbers that cannot be added up."""
+    """The arrays with numbers that cannot be added up."""
     import numpy as np
 
     floats = {name: array for name, array in arrays.items() if array.dtype.kind == "f"}
@@ -187,14 +186,14 @@ def _check_numbers(arrays: Mapping[str, Array]) -> list[str]:
 
 
 def check_floats(name: str, numbers: Sequence[float]) -> list[str]:
-    """The same of one array, without NumPy."""
+    """The same for one array, without NumPy."""
     if not all(map(isfinite, numbers)):
         return [f"{name} has numbers that are not finite"]
     return [f"{name} has numbers beyond {LARGEST:g}"] if max(map(abs, numbers), default=0.0) > LARGEST else []
 
 
 def _read_file(path: Path, most: int) -> bytes:
-    """A file of at most so many bytes: what is larger, or is no file but a pipe or a device, is not begun with."""
+    """The content of a file of at most this many bytes. Larger files, pipes and devices are refused before reading."""
     try:
         return read_bytes(path, most)
     except OSError as error:

@@ -1,7 +1,7 @@
 """`declared.v1`: the caller names the route.
 
-A declared route is honoured, logged and checked against the contract like any other. A name the profile does not have
-is refused before routing, unless the profile says to classify instead: nothing is guessed.
+A declared route is logged and checked against the contract like any other. An unknown name is refused before routing,
+unless the profile says to classify instead; it is never guessed.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from turnout.core.verdict import Reason, Verdict
 
 class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
     prefixes: tuple[str, ...] = ()
-    """What may stand before a route's name, such as `turnout/`."""
+    """Prefixes that a route's name may have, such as `turnout/`."""
     aliases: Mapping[str, str] = {}
     unknown: Literal["reject", "classify"] = "reject"
     nothing: tuple[str, ...] = ()
     """Names that declare nothing, such as `auto`."""
 
     def faults(self, routes: tuple[str, ...]) -> list[tuple[str, str]]:
-        found = [(f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes]
+        problems = [
+            (f"aliases.{name}", f"{to!r} is not a route") for name, to in self.aliases.items() if to not in routes
+        ]
         seen: dict[str, str] = {}
         for name, to in (*((route, route) for route in routes), *self.aliases.items()):
             other = seen.setdefault(name.casefold(), to)
             if other != to:
-                found.append(("", f"{name!r} would mean both {other!r} and {to!r}: names are compared without case"))
-        return found
+                problems.append(("", f"{name!r} would mean both {other!r} and {to!r}: names are compared without case"))
+        return problems
 
 
 class Declared(Layer):

@@ -1,7 +1,7 @@
-"""`framing.v1`, an adjustment: a topic that "everyone keeps talking about" is looked up as well.
+"""`framing.v1`, an adjustment: adds a route for a topic that "everyone keeps talking about".
 
-Such a phrase says that the topic is common knowledge to be explained, so the route is added to the others that were
-chosen. The phrases are `turnout.text.framing`'s, which also takes them out of search terms.
+Such a phrase says that the topic is common knowledge, so one more source is asked. The phrases come from
+`turnout.text.framing`, which also removes them from search terms.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason
 from turnout.text.framing import phrases
 from turnout.text.match import Phrase
 
+from .check import unknown
+
 
 class FramingConfig(Struct, frozen=True, forbid_unknown_fields=True):
     route: str
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        if self.route not in routes:
-            yield "route", f"{self.route!r} is not a route{suggest(self.route, routes)}"
+        yield from unknown("route", (self.route,), routes)
 
 
 class Framing:
@@ -32,7 +32,7 @@ class Framing:
         self.shown = {supplies.phrases.add(Phrase((phrase,)), "framing.added"): phrase for phrase in phrases()}
 
     def __call__(self, reading: Reading, routes: tuple[str, ...]) -> tuple[tuple[str, ...], Reason] | None:
-        # A caller who names the route has decided already.
+        # A declared route is not changed.
         if self.route in routes or reading.query.declared is not None:
             return None
         for hit in reading.hits:

@@ -1,9 +1,9 @@
-"""`gain.v1`: the cheapest route that no more expensive one beats by as much as it costs more.
+"""`gain.v1`: chooses the cheapest route that no more expensive one beats by its extra cost.
 
-A model fitted on outcomes says how much better each more expensive route is expected to answer. A step up is taken
-where that gain reaches what the step must bring; the price of a gain was chosen on the cost-quality curve when the
-model was trained, or is set here. Without a trained model the layer passes, and the profile says so; it also passes on
-a question that is unlike every row it was trained on, since what words tell about gains does not carry over.
+A model fitted on outcomes predicts how much better each more expensive route would answer. A step up is taken if that
+gain reaches the price of the step. The price was chosen on the cost-quality curve in training, or is set here. The
+layer is absent without a trained model, and passes on questions unlike all training rows, because its predictions do
+not carry over to them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
-from turnout.core.errors import ConfigError, Problem, suggest
 from turnout.core.layer import Absent, Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import MANIFEST
+from .check import check_trained_routes, unknown
 from .gain_model import EMBEDDED_CHARACTERS, GainModel, TierChoice, read_gains
 from .student import find_folder
 
-# What rounds to no gain at all.
+# A smaller gain rounds to nothing.
 LEAST_GAIN = 0.005
 
 Amount = Annotated[float, Meta(ge=0.0)]
@@ -33,18 +32,17 @@ Amount = Annotated[float, Meta(ge=0.0)]
 
 class GainConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     model: str | None = None
-    """The folder of what was learnt, instead of the champion; a relative one is looked for beside the profile."""
+    """The folder of the model, instead of the champion; a relative path starts from the profile's folder."""
     artefact: str | None = None
-    """The digest of the only one that will do. A profile that has been built names it."""
+    """The digest that the model must have. A built profile always names it."""
     price: Amount | None = None
     """The gain that one unit of cost must bring, instead of the one chosen in training: 0 buys the best, more saves."""
     costs: Mapping[str, Amount] = {}
-    """What an answer of each route costs, in any unit, for training on outcomes that do not say."""
+    """The cost of an answer of each route, in any unit, for training on outcomes without costs."""
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         for route in self.costs:
-            if route not in routes:
-                yield f"costs.{route}", f"{route!r} is not a route{suggest(route, routes)}"
+            yield from unknown(f"costs.{route}", (route,), routes)
         if self.costs and len(set(self.costs.values())) == 1 and len(self.costs) > 1:
             yield "costs", "are all the same: nothing could be saved"
 
@@ -56,8 +54,8 @@ class Gain(Layer):
         self.gains = gains
         self.price = config.price
         wanted = gains.manifest.embedder
-        # Vectors of another embedder do not compare, and one that waits for a server would keep a local layer waiting:
-        # then the setting without vectors decides.
+        # The setting without vectors decides if the embedder is another one, whose vectors are not comparable, or a
+        # remote one, since this layer is local.
         fits = embedder is not None and wanted is not None and embedder.name == wanted.name
         self.embedder = embedder if fits and not hasattr(embedder, "fetch") else None
         self.tiers = gains.manifest.tiers
@@ -72,42 +70,42 @@ class Gain(Layer):
             vector = self.embedder.embed([folded[:EMBEDDED_CHARACTERS]])[0]
         if self.gains.is_unlike(folded, vector):
             return None
-        found = self.gains.weigh(folded, vector, self.price)
+        choice = self.gains.weigh(folded, vector, self.price)
         return Verdict(
-            (self.tiers[found.chosen],),
-            found.confidence,
-            found.margin,
-            dict(zip(self.tiers, found.gains, strict=True)),
-            evidence=tuple(found),
+            (self.tiers[choice.chosen],),
+            choice.confidence,
+            choice.margin,
+            dict(zip(self.tiers, choice.gains, strict=True)),
+            evidence=tuple(choice),
             calibrated=True,
         )
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """Why not more expensive, and why not cheaper."""
-        found = TierChoice(*verdict.evidence)  # type: ignore[arg-type]
-        chosen, tiers = found.chosen, self.tiers
+        """Why no more expensive route and no cheaper one was chosen."""
+        choice = TierChoice(*verdict.evidence)  # type: ignore[arg-type]
+        chosen, tiers = choice.chosen, self.tiers
         reasons = []
         if chosen:
-            gain, need = found.gains[chosen], found.needed[chosen]
+            gain, need = choice.gains[chosen], choice.needed[chosen]
             reasons.append(
                 Reason("gain.pays", f"{tiers[chosen]} would gain {_say(gain)} over {tiers[0]}, {_say(need)} pays")
             )
         above = range(chosen + 1, len(tiers))
         if above:
-            # The one that comes nearest to paying.
+            # The step that comes nearest to paying.
             steps = {
-                tier: (found.gains[tier] - found.gains[chosen], found.needed[tier] - found.needed[chosen])
+                tier: (choice.gains[tier] - choice.gains[chosen], choice.needed[tier] - choice.needed[chosen])
                 for tier in above
             }
             nearest = min(steps, key=lambda tier: steps[tier][1] - steps[tier][0])
             gain, need = steps[nearest]
-            told = f"would gain {_say(gain)}, less than the {_say(need)} that pays"
+            why = f"would gain {_say(gain)}, less than the {_say(need)} that pays"
             if gain < LEAST_GAIN:
-                told = f"would gain nothing, and {_say(need)} pays"
-            reasons.append(Reason("gain.step_up", f"stepping up to {tiers[nearest]} {told}"))
-        sure = f"no other tier would have done better: {found.confidence:.0%}"
+                why = f"would gain nothing, and {_say(need)} pays"
+            reasons.append(Reason("gain.step_up", f"stepping up to {tiers[nearest]} {why}"))
+        sure = f"no other tier would have done better: {choice.confidence:.0%}"
         reasons.append(Reason("gain.as_good", sure))
-        if self.gains.manifest.embedder is not None and not found.with_vector:
+        if self.gains.manifest.embedder is not None and not choice.with_vector:
             name = self.gains.manifest.embedder.name
             reasons.append(Reason("gain.no_vectors", f"judged without vectors: the embedder {name} is not here"))
         return tuple(reasons)
@@ -131,11 +129,5 @@ def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
-    unknown = [tier for tier in manifest.tiers if tier not in supplies.routes]
-    if unknown:
-        said = (
-            f"it was trained for other routes: {', '.join(map(repr, unknown[:3]))} not of this profile "
-            f"({', '.join(supplies.routes)}): turnout train -p {name} --outcomes FILE"
-        )
-        raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    check_trained_routes(folder, manifest.tiers, supplies, " --outcomes FILE")
     return Gain(config, gains, supplies.embedder)

@@ -1,14 +1,12 @@
-"""What was learnt from outcomes, read back and asked: how much better would each more expensive tier answer?
+"""A model of gains: predicts how much better each more expensive tier would answer.
 
-A folder holds `manifest.json`, `weights.npz` and a card. Nothing in it is run: the weights are plain arrays, checked
-for their hash, their shapes and being finite before one is used. Each of three heads estimates the quality of every
-tier (from n-grams, from the text's shape, from its sentence vector); a *setting* mixes them and says from which gain on
-a more expensive tier pays. There is one setting with vectors and one without, each with thresholds of its own: a
-machine without the embedder decides by what it can see.
+It is read from a folder with `manifest.json`, `weights.npz` and a card; the weights are plain arrays, checked for their
+hash, their shapes and being finite. Each of three heads estimates the quality of every tier: from n-grams, from the
+text's shape, and from its sentence vector. A *setting* mixes them and has the price of a gain. There is one setting
+with vectors and one without, so that a machine without the embedder can decide too.
 
-What words tell about gains does not carry over to questions of another kind. So the artefact also says what its
-training rows were like (their shape, their n-grams, some of their vectors), and a text that is unlike all of them is
-told from the others.
+Predictions do not carry over to questions of another kind. So the artefact also describes its training rows (their
+shape, their n-grams, some of their vectors), to recognise texts that are unlike all of them.
 """
 
 from __future__ import annotations
@@ -27,20 +25,18 @@ from turnout.text.shape import NUMBERS, shape_of
 from .artefact import FORMAT, MOST_LABELS, Expected, Finite, Manifest, Share, read_artefact, unpack_arrays
 from .student_model import mean_largest
 
-# What an embedder is given of a text: far more than the tokens it reads, far less than a page-long paste.
+# Characters of a text that are embedded: far more than the tokens an embedder reads, far less than a long paste.
 EMBEDDED_CHARACTERS = 2000
-
-# A part of a text's shape that hardly varies is divided by 1 in training: nothing there is divided by less than this.
+# The least scale of a shape number; training replaces smaller ones by 1.
 LEAST_SCALE = 1e-9
-
-# How near a text is, is the mean cosine to so many of the nearest training rows: one alone may be a chance likeness.
+# Nearness is the mean cosine to this many of the nearest training rows; a single one may be similar by chance.
 NEAREST = 5
 
 Head = Literal["ngram", "shape", "vector"]
 
 
 class ConfidenceCurve(Struct, frozen=True):
-    """The chance that a tier does as well as any, from how much the best of them is expected to gain over it."""
+    """The chance that a tier does as well as any other, as a curve of the best tier's expected gain over it."""
 
     bias: Finite
     slope: Finite
@@ -52,25 +48,25 @@ class ConfidenceCurve(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """How the heads are mixed and from where on a step up pays."""
+    """The mix of the heads, and the price from which a step up pays."""
 
     heads: Mapping[Head, Finite]
-    """How much each head counts."""
+    """The weight of each head."""
     offsets: tuple[Finite, ...]
-    """What is added for each tier."""
+    """Added to each tier's gain."""
     price: Finite
     """The gain that one unit of cost must bring."""
     confidence: tuple[ConfidenceCurve, ...]
-    """For each tier."""
+    """One curve for each tier."""
 
 
 class Scope(Struct, frozen=True):
-    """How far from the training rows a text may be. Each limit leaves few of the rows out that were held out."""
+    """How far from the training rows a text may be. Each limit excludes few of the held-out rows."""
 
     shape: Finite
-    """The longest distance of its shape from their mean, as Mahalanobis counts it."""
+    """The largest Mahalanobis distance of its shape from their mean."""
     ngrams: Share
-    """The least share of n-grams that some training row has too."""
+    """The least share of its n-grams that occur in training rows."""
     vector: Finite | None
     """The least nearness to the rows of the bank; None without vectors."""
 
@@ -82,14 +78,14 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
     tiers: Annotated[tuple[str, ...], Meta(max_length=MOST_LABELS)]
     """Cheapest first."""
     costs: tuple[Finite, ...]
-    """What an answer of each tier costs, on average."""
+    """The mean cost of an answer of each tier."""
     text: Setting
-    """Without vectors."""
+    """The setting without vectors."""
     vector: Setting | None
     aim: str
-    """What the price was chosen for, in words."""
+    """The aim of the price, in words."""
     scope: Scope | UnsetType = UNSET
-    """What the training rows were like. Models of earlier versions do not say: nothing is unlike them."""
+    """Models of earlier versions have none and accept every text."""
     kind: Literal["gain"] = "gain"
     format: int = FORMAT
 
@@ -137,22 +133,22 @@ class GainManifest(Manifest, frozen=True, kw_only=True):
 
 
 class TierChoice(NamedTuple):
-    """What is expected of each tier for one text."""
+    """The predictions for one text, and the tier that follows."""
 
     gains: tuple[float, ...]
-    """Over the cheapest tier, whose own is 0."""
+    """The gain of each tier over the cheapest, whose own is 0."""
     chosen: int
     confidence: float
     """The chance that no other tier would have done better."""
     margin: float
-    """By how much it is worth more than the next, its cost deducted."""
+    """How much more it is worth than the next tier, costs deducted."""
     needed: tuple[float, ...]
-    """The gain over the cheapest from which each tier pays."""
+    """The gain over the cheapest at which each tier pays."""
     with_vector: bool
 
 
 class GainModel:
-    """An artefact, ready to be asked."""
+    """A model of gains in memory."""
 
     def __init__(self, manifest: GainManifest, weights: Mapping[str, Any]) -> None:
         self.manifest = manifest
@@ -160,19 +156,20 @@ class GainModel:
         self.centre, self.scale = weights["shape_centre"], weights["shape_scale"]
 
     def weigh(self, folded: str, vector: Any = None, price: float | None = None) -> TierChoice:
-        """`vector` is the text's sentence vector, None where there is no embedder; `price` replaces the fitted one."""
+        """Choose a tier. `vector` is the text's sentence vector, None without an embedder; `price` replaces the fitted
+        one."""
         manifest = self.manifest
         setting = manifest.vector if vector is not None and manifest.vector is not None else manifest.text
         gains = self.mix(setting, self.read_heads(folded, vector if setting is manifest.vector else None))
         return self.decide(setting, gains, setting.price if price is None else price)
 
     def is_unlike(self, folded: str, vector: Any = None) -> bool:
-        """Whether a text is unlike every row it was trained on."""
+        """Whether a text is unlike all training rows."""
         scope, weights = self.manifest.scope, self.weights
         if scope is UNSET:
             return False
         standard, buckets = self._standard(folded), self.manifest.ngrams.of(folded)[0]
-        # By the inverse of the covariance.
+        # `scope_shape` is the inverse of the covariance.
         if math.sqrt(max(float(standard @ weights["scope_shape"] @ standard), 0.0)) > scope.shape:
             return True
         # A text without any n-gram has nothing in common with the rows.
@@ -190,7 +187,7 @@ class GainModel:
         return (np.asarray(shape_of(folded)) - self.centre) / self.scale
 
     def read_heads(self, folded: str, vector: Any = None) -> dict[Head, Any]:
-        """What each head expects of every tier."""
+        """The quality of every tier that each head predicts."""
         import numpy as np
 
         weights = self.weights
@@ -215,7 +212,7 @@ class GainModel:
         costs = self.manifest.costs
         needed = [price * (cost - costs[0]) for cost in costs]
         worth = [gain - need for gain, need in zip(gains, needed, strict=True)]
-        # The first of equals is the cheapest.
+        # Of equals the first, which is the cheapest.
         chosen = worth.index(max(worth))
         second = max(value for tier, value in enumerate(worth) if tier != chosen)
         confidence = setting.confidence[chosen].at(max(gains) - gains[chosen])
@@ -230,9 +227,9 @@ class GainModel:
 
 
 def read_gains(folder: File) -> GainModel:
-    """What a folder holds, after every check; ArtefactUnreadable says what is wrong with it."""
+    """The model in a folder, after every check; raises ArtefactUnreadable."""
     manifest, packed = read_artefact(folder, GainManifest)
     weights = unpack_arrays(folder, manifest, packed)
-    # Models of earlier versions have another name for the most expensive tier.
+    # Earlier versions had another name for the most expensive tier.
     metrics = {name.replace("_dearest", "_most_expensive"): value for name, value in manifest.metrics.items()}
     return GainModel(replace(manifest, metrics=metrics), weights)

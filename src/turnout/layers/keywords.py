@@ -1,7 +1,7 @@
 """`keywords.v1`: phrases that name a route; a question may name several.
 
-Every route whose phrases occur is chosen, in the order of the profile. Nothing found: the layer passes. A phrase is
-found or it is not, so there is nothing to be unsure about: the score is 1.
+Every route whose phrases occur is chosen, in the order of the profile. If none occur, the layer passes. A phrase is
+either found or not, so the confidence is always 1.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Literal
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Phrase, Substring
 
+from .check import unknown
+
 
 class KeywordsConfig(Struct, frozen=True, forbid_unknown_fields=True):
     phrases: Mapping[str, tuple[str, ...]]
-    """For each route its phrases, the routes in the order of a result; `news|newses` is one phrase with its forms."""
+    """The phrases of each route, in the order of the result; `news|newses` is one phrase with its forms."""
     match: Literal["word", "substring"] = "word"
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         owner: dict[str, str] = {}
         for route, phrases in self.phrases.items():
-            if route not in routes:
-                yield f"phrases.{route}", f"{route!r} is not a route{suggest(route, routes)}"
+            yield from unknown(f"phrases.{route}", (route,), routes)
             if not phrases:
                 yield f"phrases.{route}", "is empty: the route could never be chosen"
             for i, phrase in enumerate(phrases):
@@ -58,18 +58,18 @@ class Keywords(Layer):
         hits = tuple([hit for hit in reading.hits if hit in self.owner])
         if not hits:
             return None
-        # Patterns were added route by route, so ascending hits are in the order of the routes.
+        # Patterns were added route by route, so ascending hits follow the order of the routes.
         chosen = dict.fromkeys(self.owner[hit] for hit in hits)
         routes = tuple([self.routes[index] for index in chosen])
         return Verdict(routes, 1.0, evidence=(hits,))
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        found: dict[int, list[str]] = {}
+        words_of: dict[int, list[str]] = {}
         for hit in verdict.evidence[0]:  # type: ignore[attr-defined]
-            found.setdefault(self.owner[hit], []).append(self.shown[hit])
+            words_of.setdefault(self.owner[hit], []).append(self.shown[hit])
         return tuple(
             Reason(f"keyword.{self.routes[index]}", f"{self.routes[index]} ({', '.join(words)})")
-            for index, words in found.items()
+            for index, words in words_of.items()
         )
 
 

@@ -1,8 +1,8 @@
-"""`llm.v1`: a language model is asked, when the layers before it were not sure.
+"""`llm.v1`: asks a language model if the layers before it were not sure.
 
-One kind for every profile: what is asked and how the reply must look is the profile's. The user's text is data between
-two fences in the user turn, never in the system role; the answer is one of a closed set or none. Answers are kept for a
-while, so the same question is not paid for twice.
+The profile says what is asked and how the reply must look. The user's text is data between two fences in the user turn,
+never in the system role, and the answer is one of a closed set or none. Answers are cached for a while, so the same
+question is not paid for twice.
 """
 
 from __future__ import annotations
@@ -28,36 +28,35 @@ from turnout.text.reference import needs_history
 
 from .reply import Labels, read_label, read_labels, read_object
 
-# Our own limit ends a call before the driver's does, so that it is we who say it took too long.
+# A call ends at this part of the layer's deadline, so that the layer and not the driver reports the timeout.
 HASTE = 0.97
-# A reason given by a model is its own text; a trace is no place for an essay.
 NO_TURNS = "(no prior turns)"
-# What a character takes in UTF-8 at most, and what makes an intent an item of a list.
+# The most bytes of a character in UTF-8, and the bytes that make an intent an item of a list.
 UTF8_BYTES, LISTED = 4, len("- \n")
 
 
 class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     slot: str = "classifier"
-    """The model slot that is asked."""
+    """The model slot to ask."""
     model: str | None = None
     """A configured model by its own name, `provider/model`, instead of the slot's."""
     reply: Literal["label", "labels", "json"] = "label"
     """One name; one or several names; or an object with `mode`, `confidence` and `reason`."""
     guide: str = ""
-    """What is to be decided, in a sentence or two, with examples where they help."""
+    """What to decide, in a sentence or two, with examples where they help."""
     describe: Mapping[str, str] = {}
     """What each route is for."""
     aliases: Mapping[str, str] = {}
     """Other names a model may give a route."""
     characters: Annotated[int, Meta(ge=1)] = 500
-    """How much of the question is sent."""
+    """How many characters of the question are sent."""
     max_tokens: Annotated[int, Meta(ge=1)] = 10
     confidence: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.9
-    """The score of an answer whose form has no place for one."""
+    """The confidence of a reply without one."""
     most: Annotated[int, Meta(ge=1)] = 1
-    """How many names a reply may give."""
+    """How many names a reply may have."""
     history: Annotated[int, Meta(ge=0)] = 0
-    """How many intents of the session are shown, where the question points to one."""
+    """How many intents of the session are sent if the question refers to one."""
     cache_entries: Annotated[int, Meta(ge=0)] = 1000
     cache_s: Annotated[float, Meta(gt=0.0)] = 3600.0
 
@@ -68,7 +67,7 @@ class LlmConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 
 
 class Llm(Layer):
-    """Asks, reads the reply, remembers it."""
+    """Asks a model, reads its reply and caches it."""
 
     def __init__(
         self, config: LlmConfig, supplies: Supplies, models: Asks, now: Callable[[], float] = monotonic
@@ -87,7 +86,7 @@ class Llm(Layer):
         if not reading.folded:
             return None
         history = self._history(reading)
-        # Everything the reply may depend on; a tenant never gets an answer another tenant's question was given.
+        # Everything the reply may depend on. Tenants never share an answer.
         key = _key(reading.query.tenant or "", reading.folded[: 4 * self.config.characters], *history)
         kept = self._kept.get(key)
         if kept is not None and self._now() - kept[0] < self.config.cache_s:
@@ -96,27 +95,24 @@ class Llm(Layer):
         slot = self.config.model or self.config.slot
         if self.models.is_open(slot):
             return Fault("breaker", f"the slot {slot!r} has failed too often; it is not asked for a while")
-        text = reading.words[: self.config.characters]
-        limit_ms = self.deadline_ms * HASTE
-        asked = fenced(text, history, shown=self.config.history > 0)
-        prompt = Prompt(self.system, asked, self.config.max_tokens, limit_ms, self.schema)
+        question = fenced(reading.words[: self.config.characters], history, shown=self.config.history > 0)
+        prompt = Prompt(self.system, question, self.config.max_tokens, self.deadline_ms * HASTE, self.schema)
         try:
             reply = await self.models.ask(slot, prompt)
         except TimedOut as error:
             return Fault("timeout", str(error))
         except NetError as error:
             return Fault("error", str(error))
-        said = self._read(reply.text)
-        if said is None:
-            told = f"{reply.model} replied something that is no answer: {reply.text[:60]!r}"
-            return Fault("invalid", told, evidence=(reply.model, reply.cost_usd))
-        verdict = self._verdict(said, reply.model, reply.cost_usd)
+        labels = self._read(reply.text)
+        if labels is None:
+            detail = f"{reply.model} replied something that is no answer: {reply.text[:60]!r}"
+            return Fault("invalid", detail, evidence=(reply.model, reply.cost_usd))
+        verdict = self._verdict(labels, reply.model, reply.cost_usd)
         self._keep(key, verdict)
         return verdict
 
     def offering(self, described: Mapping[str, str]) -> Llm:
-        """The same with these routes alone to choose from, each with what is said of it; the caller keeps
-        replies itself."""
+        """A copy that offers only these routes, each with its description, and caches no replies."""
         other = copy(self)
         other.config = replace(self.config, describe=described, cache_entries=0)
         other.names = {name: route for name, route in self.names.items() if route in described}
@@ -127,7 +123,7 @@ class Llm(Layer):
         return other
 
     def demand(self, query: Query) -> Demand:
-        """The most that is sent about a query, and the longest reply."""
+        """The most that is sent for a query, and the longest reply."""
         texts = (query.text, *(turn.text for turn in query.turns))
         shown = query.intents[-self.config.history :] if self.config.history else ()
         return Demand(
@@ -139,7 +135,7 @@ class Llm(Layer):
         )
 
     def _history(self, reading: Reading) -> tuple[str, ...]:
-        """The session's intents, where the question leans on them at all; else nothing that could sway it."""
+        """The session's intents if the question refers to them; otherwise none, since they could bias the answer."""
         intents = reading.query.intents
         if not self.config.history or not intents or not needs_history(reading.words, intents):
             return ()
@@ -154,14 +150,13 @@ class Llm(Layer):
             case "json":
                 return read_object(text, self.names)
 
-    def _verdict(self, said: Labels, model: str, cost: float | None) -> Verdict:
-        confidence = self.config.confidence if said.confidence is None else said.confidence
-        told = f"{model} says {' + '.join(said.routes)}"
-        reasons = [Reason("llm.answer", told)]
-        if said.reason:
-            reasons.append(Reason("llm.reason", said.reason))
-        scores = dict.fromkeys(said.routes, confidence)
-        return Verdict(said.routes, confidence, confidence, scores, tuple(reasons), evidence=(model, cost))
+    def _verdict(self, labels: Labels, model: str, cost: float | None) -> Verdict:
+        confidence = self.config.confidence if labels.confidence is None else labels.confidence
+        reasons = [Reason("llm.answer", f"{model} says {' + '.join(labels.routes)}")]
+        if labels.reason:
+            reasons.append(Reason("llm.reason", labels.reason))
+        scores = dict.fromkeys(labels.routes, confidence)
+        return Verdict(labels.routes, confidence, confidence, scores, tuple(reasons), evidence=(model, cost))
 
     def _keep(self, key: bytes, verdict: Verdict) -> None:
         if not self.config.cache_entries:
@@ -173,12 +168,12 @@ class Llm(Layer):
 
 
 def _key(*names: str) -> bytes:
-    """What a reply is kept under: as short as a digest, however long the names are."""
-    told = hashlib.blake2b(digest_size=16)
+    """The cache key of a reply: a digest, however long the names are."""
+    digest = hashlib.blake2b(digest_size=16)
     for name in names:
         raw = name.encode("utf-8", "surrogatepass")
-        told.update(b"%d:%b" % (len(raw), raw))
-    return told.digest()
+        digest.update(b"%d:%b" % (len(raw), raw))
+    return digest.digest()
 
 
 @kind("llm.v1", cost="network", who="L")
@@ -198,7 +193,7 @@ _ANSWER = {
 
 
 def system_prompt(config: LlmConfig, routes: tuple[str, ...]) -> str:
-    """The instruction: the profile's words, the closed set, and what the fenced text is."""
+    """The instruction: the profile's guide, the routes, and what the fenced text is."""
     lines = [f"- {route}: {config.describe[route]}" if route in config.describe else f"- {route}" for route in routes]
     answer = _ANSWER[config.reply].replace("{most}", str(config.most))
     parts = [
@@ -216,24 +211,24 @@ def system_prompt(config: LlmConfig, routes: tuple[str, ...]) -> str:
 
 
 def fenced(text: str, history: tuple[str, ...] = (), *, shown: bool = False) -> str:
-    """The question as data: a fence that cannot be guessed. Where history is `shown`, the session's intents before it,
-    or that there are none."""
+    """The question as data between fences that cannot be guessed. If history is `shown`, after the session's intents,
+    or a note that there are none."""
     fence = make_fence()
-    # An intent is the user's text too: a line of its own and no more.
+    # An intent is the user's text too, so it is kept on one line.
     earlier = "\n".join(f"- {unfence(' '.join(intent.split()))}" for intent in history) or NO_TURNS
     head = f"Earlier intents:\n{earlier}\n\n" if shown else ""
     return f"{head}{fence}\n{unfence(text)}\n{fence}"
 
 
 def _most_bytes(texts: tuple[str, ...], characters: int | None = None) -> int:
-    """How long these can be in UTF-8, or so many characters of them; told without reading them."""
+    """The most bytes that these texts, or this many characters of them, take in UTF-8; computed without encoding."""
     size = sum(map(len, texts))
     whole = size if characters is None else min(size, characters)
     return whole if all(text.isascii() for text in texts) else UTF8_BYTES * whole
 
 
 def reply_schema(config: LlmConfig, routes: tuple[str, ...]) -> dict[str, Any] | None:
-    """The shape of an object reply, for models that can be held to it."""
+    """The JSON schema of an object reply, for models that support one."""
     if config.reply != "json":
         return None
     properties = {

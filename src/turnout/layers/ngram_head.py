@@ -1,4 +1,4 @@
-"""The head of a student of the first version: hashed n-grams, a row of bytes for each. Read, no longer trained."""
+"""The word head of students of the first version: hashed n-grams, with a row of bytes each. No longer trained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NgramHead:
-    """Weights in memory; NumPy adds them up."""
+    """The weights of n-grams, added up by NumPy."""
 
     def __init__(self, ngrams: Ngrams, labels: int, arrays: Mapping[str, Array]) -> None:
         import numpy as np
@@ -23,7 +23,7 @@ class NgramHead:
         self._few = labels <= FEW
         self.ngrams = ngrams
         rows = arrays["ngram_rows"]
-        # One row more than there are: where every n-gram that was never seen leads, and nothing stands.
+        # The extra row of zeros is for all n-grams that were never seen.
         self._row = np.full(ngrams.buckets, len(rows), np.int32)
         self._row[rows] = np.arange(len(rows), dtype=np.int32)
         self._weights = np.concatenate([arrays["ngram_weights"], np.zeros((1, labels), np.int8)])

@@ -1,8 +1,7 @@
-"""Arrays from an `.npz` file of unknown origin: what it claims is checked first, and only then is it unpacked.
+"""Reads arrays from an untrusted `.npz` file: its claims are checked first, and only then is it unpacked.
 
-Nothing in the file is run or evaluated: the header of an array is read by a pattern, not as Python. Every size is
-known, and refused if it is too large, before a byte is unpacked. Whatever a file holds, it is read or an
-ArtefactUnreadable says in one sentence why not.
+Nothing in the file is run or evaluated: the header of an array is parsed by a pattern, not as Python. All sizes are
+checked before a byte is unpacked. A file is either read, or refused with an ArtefactUnreadable that says why.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[Any, Any]
 
-# What is unpacked at most. A student of 200 labels and a million n-grams stays below it.
+# The most bytes that are unpacked. A student of 200 labels and a million n-grams has fewer.
 MOST_BYTES = 256 * 1024 * 1024
-# Weights are packed to a half or a tenth, tables that are mostly zeros to a hundredth. Up to this size any ratio will
-# do; above it, a file that grows more than so many times was made to do so.
+# Weights compress to a half or a tenth, tables of mostly zeros to a hundredth. Up to this size any ratio is accepted;
+# above it, a file with a larger ratio than this is a decompression bomb.
 PLAIN_BYTES = 64 * 1024 * 1024
 MOST_RATIO = 64
-# A student has eight arrays. The directory has some 70 bytes for each.
+# A student has eight arrays, with about 70 bytes each in the directory.
 MOST_MEMBERS = 64
 MOST_DIRECTORY_BYTES = 16 * 1024
 # NumPy pads the header of an array to 128 bytes.
@@ -45,13 +44,11 @@ _header = re.compile(
     rb"\{'descr': '(?P<dtype>[<>|=][biuf][1248])', 'fortran_order': (?P<order>True|False), "
     rb"'shape': \((?P<shape>[\d, ]*)\),? *\} *\n?"
 ).fullmatch
-
-
 _TYPES = {"b": "bool", "i": "int", "u": "uint", "f": "float"}
 
 
 class Form(NamedTuple):
-    """What an array says of itself, before it is unpacked."""
+    """The type and shape of an array."""
 
     dtype: str
     """`float32`"""
@@ -59,7 +56,7 @@ class Form(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """An array as it stood in the file."""
+    """An array as in the file."""
 
     form: Form
     descr: str
@@ -74,30 +71,30 @@ class Packed(NamedTuple):
         return found.reshape(self.form.shape, order="F" if self.columns_first else "C")
 
     def floats(self) -> list[float]:
-        """The numbers of a small array of float32, row by row, without NumPy."""
-        # A header may also leave the order of bytes to the machine: "=f4", "|f4".
+        """The numbers of a small float32 array, row by row, without NumPy."""
+        # A header may also use the machine's byte order: "=f4", "|f4".
         order = self.descr[0] if self.descr[0] in "<>" else "="
-        found = list(struct.unpack(f"{order}{math.prod(self.form.shape)}f", self.raw))
+        numbers = list(struct.unpack(f"{order}{math.prod(self.form.shape)}f", self.raw))
         if self.columns_first and len(self.form.shape) == 2:
             rows = self.form.shape[0]
-            found = [one for row in range(rows) for one in found[row::rows]]
-        return found
+            numbers = [one for row in range(rows) for one in numbers[row::rows]]
+        return numbers
 
     def octets(self) -> bytes:
-        """Those of an array of bytes, row by row, without NumPy."""
+        """The content of an array of bytes, row by row, without NumPy."""
         if not self.columns_first or len(self.form.shape) != 2:
             return self.raw
         rows, columns = self.form.shape
-        found = bytearray(len(self.raw))
+        octets = bytearray(len(self.raw))
         for column in range(columns):
-            found[column::columns] = self.raw[column * rows : (column + 1) * rows]
-        return bytes(found)
+            octets[column::columns] = self.raw[column * rows : (column + 1) * rows]
+        return bytes(octets)
 
 
 class _Member(NamedTuple):
     entry: zipfile.ZipInfo
     start: int
-    """Where its numbers begin."""
+    """The offset of its numbers."""
     form: Form
     descr: str
     columns_first: bool
@@ -107,7 +104,7 @@ Check = Callable[[Mapping[str, Form]], list[str]]
 
 
 def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Packed]:
-    """Every array of a file by its name, if `check` has nothing against what they claim to be."""
+    """Every array of a file by its name. `check` returns the problems of their types and shapes."""
     try:
         _check_directory(raw)
         with zipfile.ZipFile(BytesIO(raw)) as packed:
@@ -121,7 +118,7 @@ def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Packed]:
 
 
 class _Unfit(Exception):
-    """What is wrong with a file, in words."""
+    """The file is refused; the message says why."""
 
 
 def _refuse(problems: list[str]) -> None:
@@ -129,13 +126,15 @@ def _refuse(problems: list[str]) -> None:
         raise _Unfit(problem)
 
 
-# What the directory or a member may be damaged into. RuntimeError is what zipfile says of an encrypted member.
-_PACKED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError)
-_DAMAGED = (*_PACKED, OSError, ValueError, LookupError, OverflowError)
+# The errors that a damaged file may cause. zipfile raises RuntimeError for an encrypted member.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError),
+    *(OSError, ValueError, LookupError, OverflowError),
+)
 
 
 def _check_directory(raw: bytes) -> None:
-    """A directory of millions of members would be read whole before one could look at it."""
+    """Check the size of the directory, because zipfile would read millions of members at once."""
     if len(raw) < _END.size or raw[-_END.size :][:4] != b"PK\5\6":
         raise _Unfit("not arrays without code: it does not end as a zip file does, or was cut off")
     _, _, _, _, members, size, _, _ = _END.unpack(raw[-_END.size :])
@@ -147,22 +146,23 @@ def _check_directory(raw: bytes) -> None:
 
 def _members(packed: zipfile.ZipFile, size: int) -> dict[str, _Member]:
     entries = packed.infolist()
-    whole = sum(entry.file_size for entry in entries)
-    if whole > MOST_BYTES:
-        raise _Unfit(f"{whole:,} bytes of arrays; {MOST_BYTES:,} are read at most")
-    if whole > max(PLAIN_BYTES, MOST_RATIO * size):
-        raise _Unfit(f"{whole:,} bytes of arrays from a file of {size:,}; it may grow {MOST_RATIO} times at most")
-    found: dict[str, _Member] = {}
+    total = sum(entry.file_size for entry in entries)
+    if total > MOST_BYTES:
+        raise _Unfit(f"{total:,} bytes of arrays; {MOST_BYTES:,} are read at most")
+    if total > max(PLAIN_BYTES, MOST_RATIO * size):
+        raise _Unfit(f"{total:,} bytes of arrays from a file of {size:,}; it may grow {MOST_RATIO} times at most")
+    members: dict[str, _Member] = {}
     for entry in entries:
-        named = _member(entry.filename)
-        if named is None:
+        match = _member(entry.filename)
+        if match is None:
             raise _Unfit(f"{entry.filename[:60]!r} is no array of a trained model")
-        if named[1] in found:
-            raise _Unfit(f"{named[1]!r} stands in it twice")
+        name = match[1]
+        if name in members:
+            raise _Unfit(f"{name!r} stands in it twice")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise _Unfit(f"{named[1]!r} is packed in a way ({entry.compress_type}) NumPy does not use")
-        found[named[1]] = _read_header(packed, entry, named[1])
-    return found
+            raise _Unfit(f"{name!r} is packed in a way ({entry.compress_type}) NumPy does not use")
+        members[name] = _read_header(packed, entry, name)
+    return members
 
 
 def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _Member:
@@ -172,20 +172,21 @@ def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> 
     if magic is None:
         raise _Unfit(f"{name!r} is no array of NumPy's")
     start = magic.end() + int.from_bytes(magic["short"] or magic["long"], "little")
-    told = _header(head[magic.end() : start]) if start <= len(head) else None
-    sizes = [part.strip() for part in told["shape"].split(b",")] if told is not None else []
+    header = _header(head[magic.end() : start]) if start <= len(head) else None
+    sizes = [part.strip() for part in header["shape"].split(b",")] if header is not None else []
     if sizes and not sizes[-1]:
         sizes.pop()
-    if told is None or len(sizes) > MOST_DIMENSIONS or not all(0 < len(part) < 20 and part.isdigit() for part in sizes):
+    plain = len(sizes) <= MOST_DIMENSIONS and all(0 < len(part) < 20 and part.isdigit() for part in sizes)
+    if header is None or not plain:
         raise _Unfit(f"not arrays without code: the header of {name!r} is not one of plain numbers")
-    descr = told["dtype"].decode()
+    descr = header["dtype"].decode()
     size = int(descr[2])
     form = Form("bool" if descr[1:] == "b1" else f"{_TYPES[descr[1]]}{size * 8}", tuple(map(int, sizes)))
     claimed = math.prod(form.shape) * size
     if claimed != entry.file_size - start:
         like = " x ".join(map(str, form.shape)) or "one number"
         raise _Unfit(f"{name!r} claims {like} of {form.dtype}, {claimed:,} bytes, and has {entry.file_size - start:,}")
-    return _Member(entry, start, form, descr, told["order"] == b"True")
+    return _Member(entry, start, form, descr, header["order"] == b"True")
 
 
 def _unpack(packed: zipfile.ZipFile, member: _Member) -> Packed:

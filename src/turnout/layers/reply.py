@@ -1,7 +1,7 @@
-"""What a model's reply says, strictly: one of a closed set of names, or nothing.
+"""Reads a model's reply strictly: one of a closed set of names, or nothing.
 
-A reply is another program's text and may echo the user's. So it is not searched for something that looks right: it is
-an answer in the agreed form, or it is invalid and the cascade goes on without it.
+A reply is untrusted text and may echo the user's. So it is not searched for something that looks right: it either has
+the required form, or it is invalid and the cascade goes on without it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"\A```[\w-]*\s*\n?(.*?)\n?```\s*\Z", re.DOTALL)
-# What may stand before and after a name that is the whole answer. `!x` means "not x", and `[ ]` is a box left empty.
+# Characters allowed around a name that is the whole answer. `!x` means "not x", and `[ ]` is an unchecked box.
 _BEFORE = " \t\r\n\"'`*.,:;()[]"
 _AFTER = _BEFORE + "!"
 _EMPTY_BOX = re.compile(r"\[\s*\]")
-# Signs that set a name off from the words beside it and say nothing about it.
+# Quotes and brackets around a name are removed.
 _SETTING_OFF = str.maketrans({**dict.fromkeys('"`*()[]“”„«»', None), "’": "'", "⇒": "→"})
 
 _NAME = "\0"
@@ -31,8 +31,8 @@ _IS = "(?:'s| is| would be| should be)"
 _VERB = (
     f"(?:choose|chose|pick|select|say|answer|go with|(?:classify|label|rate) {_THIS} as|put {_THIS} (?:in|into|under))"
 )
-# The sentences that state a name, from its first word to its last. A list of what turns a sentence into its opposite
-# ("not", "anything but", "hardly", in any language) would never be complete; this one need not be.
+# The complete sentences that state a name. A list of negations ("not", "anything but", "hardly", in any language) could
+# never be complete; a list of accepted sentences need not be.
 _states = re.compile(
     r"(?:(?:sure|ok|okay|certainly|of course)[,.!:]* )?(?:as you ask, )?(?:[-•>→]+ ?|#+ )?"
     rf"(?:(?:(?:my|the|its) )?{_BEST}{_NOUN}(?: (?:for|of) {_THIS})?(?: ?[:=→]|{_IS}:?) ?"
@@ -42,40 +42,39 @@ _states = re.compile(
     rf"(?: (?:{_NOUN}|{_THING}))?(?: here)?(?: is (?:my|the) {_BEST}{_NOUN})?(?:, (?:i think|no doubt about it))?"
     r"[ .,:;!←]*"
 ).fullmatch
-# What beside an object, or in a list, says that the answer is not one: a denial, a doubt, a choice, an echo.
+# Words beside an object, or in a list, that make it no answer: a denial, a doubt, a choice, an echo.
 _DOUBTS = re.compile(
     r"\b(?:not|no|never|none|neither|nor|cannot|without|except|but|or|either|unless|if|instead|rather|maybe|perhaps|"
     r"probably|possibly|might|could|unsure|wrong|incorrect|false)\b|n['’]t\b|\?|={5}",
     re.IGNORECASE,
 )
-# A name that is in no list of ours: one word.
+# An unknown name: one word.
 _word = re.compile(r"[\w-]+").fullmatch
 
 
 class Labels(NamedTuple):
     routes: tuple[str, ...]
     confidence: float | None = None
-    """What the model says of its own sureness; None where the form has no place for it."""
+    """The model's own confidence; None if the form has none."""
     reason: str = ""
 
 
 def without_thought(text: str) -> str:
-    """The reply without what a model thinks aloud, and without a code fence around the whole of it."""
+    """The reply without the model's thoughts and without a code fence around all of it."""
     text = _THOUGHT.sub("", text).strip()
     fenced = _FENCE.match(text)
     return fenced[1].strip() if fenced is not None else text
 
 
 def read_label(text: str, names: Mapping[str, str]) -> Labels | None:
-    """Exactly one name: as the whole reply, else in a sentence that states it. `names` are case-folded."""
+    """The one name that is the whole reply or that a sentence states. `names` are case-folded."""
     text = without_thought(text)
     route = _named(text, names) or _stated(text, names)
     return Labels((route,)) if route is not None else None
 
 
 def read_labels(text: str, names: Mapping[str, str], most: int) -> Labels | None:
-    """One name or several, in a list. Unknown names are dropped; words that are no name, or more than `most`
-    names, are no answer."""
+    """One name or several in a list. Unknown names are dropped; other words or too many names are no answer."""
     parts = re.split(r"[,;\n+]|\band\b", without_thought(text))
     routes: dict[str, None] = {}
     for part in parts:
@@ -89,16 +88,16 @@ def read_labels(text: str, names: Mapping[str, str], most: int) -> Labels | None
 
 
 def read_object(text: str, names: Mapping[str, str]) -> Labels | None:
-    """A JSON object with `mode` and `confidence`. A sureness that is none counts as no sureness at all."""
+    """A JSON object with `mode` and `confidence`. An invalid confidence counts as 0."""
     form = _object(without_thought(text), names)
     if form is None:
         return None
-    named = next((form[key] for key in ("mode", "route", "label") if key in form), None)
-    route = names.get(named.strip().casefold()) if isinstance(named, str) else None
+    name = next((form[key] for key in ("mode", "route", "label") if key in form), None)
+    route = names.get(name.strip().casefold()) if isinstance(name, str) else None
     if route is None:
         return None
-    sure = form.get("confidence")
-    number = sure if isinstance(sure, int | float) and not isinstance(sure, bool) else 0.0
+    stated = form.get("confidence")
+    number = stated if isinstance(stated, int | float) and not isinstance(stated, bool) else 0.0
     reason = form.get("reason")
     return Labels((route,), float(min(1.0, max(0.0, number))), reason[:200] if isinstance(reason, str) else "")
 
@@ -120,7 +119,7 @@ def _stated(text: str, names: Mapping[str, str]) -> str | None:
 
 
 def _object(text: str, names: Mapping[str, str]) -> dict[str, Any] | None:
-    """The reply as an object; else the first span that is one, where the words around it do not speak against it."""
+    """The reply as an object, else the first object in it if the words around it do not contradict it."""
     span = _first_span(text)
     around = text.replace(span, " ", 1)
     for candidate in (text, span):
@@ -135,13 +134,13 @@ def _object(text: str, names: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def _says_twice(text: str) -> bool:
-    """Whether an object has a key twice: which of its values is meant, no parser can say."""
+    """Whether an object has a key twice, so that its value is ambiguous."""
     pairs = json.loads(text, object_pairs_hook=list, parse_int=str)
     return len({key for key, _ in pairs}) < len(pairs)
 
 
 def _first_span(text: str) -> str:
-    """The object that begins with the first brace, as far as it is one."""
+    """The object that begins at the first brace; empty if none does."""
     start = text.find("{")
     try:
         _, end = json.JSONDecoder(parse_int=str).raw_decode(text, max(start, 0))

@@ -1,7 +1,7 @@
-"""`rules.v1`: hard rules, first match wins.
+"""`rules.v1`: hard rules; the first that matches decides.
 
-A rule states which phrases must, or must not, be there. Its verdict is decisive: no gate, no later layer and no learned
-one can leave it. Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's one scan.
+A rule states which phrases must or must not occur. Its verdict is decisive: no gate and no later layer can change it.
+Conditions are phrases, ordered phrases and RE2 patterns, all found in the profile's single scan.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from turnout.core.errors import suggest
 from turnout.core.layer import Layer
 from turnout.core.policy import Name
 from turnout.core.query import Reading
@@ -18,9 +17,11 @@ from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 from turnout.text.match import Ordered, Pattern, Phrase, Regex, Whole
 
+from .check import unknown
+
 
 class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Every field that is given must hold."""
+    """All fields that are given must hold."""
 
     any: tuple[str, ...] = ()
     """At least one of these phrases."""
@@ -31,20 +32,20 @@ class Condition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     ordered: tuple[tuple[str, str], ...] = ()
     """At least one pair, in this order on one line."""
     whole: tuple[str, ...] = ()
-    """The message is nothing but these phrases."""
+    """The message consists of these phrases only."""
     patterns: tuple[str, ...] = ()
     """At least one of these RE2 patterns."""
     none_patterns: tuple[str, ...] = ()
     """None of these RE2 patterns."""
     note: str | None = None
-    """A note the reading carries, such as `extract.packed_empty`."""
+    """A note of the reading, such as `extract.packed_empty`."""
 
 
 class RoutingRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     id: Name
     route: str | tuple[str, ...]
     when: Condition | tuple[Condition, ...]
-    """Of several conditions one is enough."""
+    """One of several conditions is enough."""
     unless: Condition | None = None
     """Keeps the rule from applying."""
     confidence: float = 1.0
@@ -59,9 +60,7 @@ class RoutingRule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields
         return (self.when,) if isinstance(self.when, Condition) else self.when
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        for route in self.routes:
-            if route not in routes:
-                yield ".route", f"{route!r} is not a route{suggest(route, routes)}"
+        yield from unknown(".route", self.routes, routes)
         if not self.routes:
             yield ".route", "is empty: name at least one route"
         if not 0.0 <= self.confidence <= 1.0:
@@ -102,7 +101,7 @@ def _words(when: Condition) -> list[str]:
 
 
 def _covers(earlier: RoutingRule, later: RoutingRule) -> bool:
-    """Whether the earlier rule certainly applies wherever the later one does; only the plain cases are judged."""
+    """Whether the earlier rule certainly applies wherever the later one does; only simple cases are recognised."""
     if earlier.unless is not None:
         return False
     return all(any(_implies(then, when) for when in earlier.alternatives) for then in later.alternatives)

@@ -1,12 +1,12 @@
-"""`signals.v1`: weighted signals, read in one of two ways.
+"""`signals.v1`: weighted signals, evaluated in one of two ways.
 
-A signal counts distinct phrases found, or measures the text, and its levels turn that number into a score. *Bands*
-add the weighted scores up and see in which band the sum falls (tiers). A *ranking* computes a score for each route
-from named sums and lets the highest win (study).
+A signal counts distinct phrases or measures the text, and its levels turn that number into a score. *Bands* add up the
+weighted scores and choose the band of the sum (tiers). A *ranking* computes a score for each route from named sums and
+chooses the highest (study).
 
-A verdict is a function of which phrases were found and at which level each measure stands, and few of those
-combinations occur in practice: each is judged once and kept, in a bounded cache. The evidence is the phrases and the
-measures; all that is shown to a person is rendered from them, so what is explained is what was decided.
+A verdict depends only on the phrases found and the level of each measure. Few of these combinations occur in practice,
+so each is judged once and cached. The evidence is the phrases and the measures, and explanations are rendered from it,
+so they always match the decision.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from turnout.text.tokens import UNITS_PER_TOKEN
 
 from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig, Term
 
-# Combinations kept per layer. Each is a few hundred bytes; traffic that never repeats one only pays for the look-up.
+# Combinations cached per layer, a few hundred bytes each. Traffic that never repeats one only pays for the look-up.
 KEPT = 4096
 
-# What a measure counts, and how many of those make one: tokens and characters are both read off the length.
+# The quantity behind each measure, and its units per count: tokens and characters both come from the length.
 MEASURES: dict[str, tuple[str, int]] = {
     "tokens": ("units", UNITS_PER_TOKEN),
     "characters": ("units", 1),
@@ -40,12 +40,12 @@ MEASURES: dict[str, tuple[str, int]] = {
 
 Hits = tuple[int, ...]
 Standing = tuple[int, int, frozenset[str]]
-"""Between which of the numbers where some level changes the length lies; the same for question marks; what is muted."""
+"""The index of the length among the numbers where a level changes, the same for question marks, and the muted codes."""
 Counts = dict[int, int]
 
 
 class Rung(Struct, frozen=True):
-    """One level of one signal: what it adds to a sum, and how it reads."""
+    """One level of one signal: what it adds to a sum, and its reason."""
 
     points: float
     reason: Reason
@@ -53,15 +53,15 @@ class Rung(Struct, frozen=True):
 
 
 Ladder = tuple[list[int], list[Rung | None]]
-"""A signal's levels: `rungs[bisect_right(starts, number)]` is the one a number stands at, if any."""
+"""A signal's levels: `rungs[bisect_right(starts, number)]` is the level of a number, if any."""
 Levels = tuple[Counts, list[tuple[int, Rung]]]
-"""What each signal counted, and which of them stand at a level, in their order."""
+"""The count of each signal, and the levels of those that have one, in their order."""
 Description = tuple[list[Reason], list[tuple[int, int]]]
-"""The reasons, and in which of them `{n}` stands for the number of which measured signal."""
+"""The reasons, and those in which `{n}` stands for the number of a measured signal."""
 
 
 class Signals(Layer):
-    """What both readings share: which signals fired, and saying so."""
+    """The common part of both ways: which signals fired, and their reasons."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies) -> None:
         self.signals = config.signals
@@ -81,9 +81,9 @@ class Signals(Layer):
         self.question_marks = self._marks("questions")
         self.neutral = frozenset(index for index, signal in enumerate(config.signals) if signal.neutral)
         self.silent_confidence = config.no_signal_confidence
-        # A length is told to people in the finest unit that is shown; still finer differences make no other verdict.
-        told = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
-        self.grain: int = min(told, default=UNITS_PER_TOKEN)
+        # The length is rounded to the finest unit that a reason shows, so that fewer verdicts differ.
+        scales = [scale for index, (of, scale) in self.measured.items() if of == "units" and self._shows_number(index)]
+        self.grain: int = min(scales, default=UNITS_PER_TOKEN)
         self.verdict = functools.lru_cache(maxsize=KEPT)(self.find_verdict)
         self.stood = functools.lru_cache(maxsize=KEPT)(self.stand)
         self.judged = functools.lru_cache(maxsize=KEPT)(self.judge)
@@ -93,7 +93,7 @@ class Signals(Layer):
         return any(rung is not None and "{n}" in rung.reason.text for rung in self.ladders[index][1])
 
     def _marks(self, quantity: str) -> list[int]:
-        """The numbers of a quantity at which some signal changes its level."""
+        """The numbers of a quantity at which a signal's level changes."""
         measured = [(index, scale) for index, (of, scale) in self.measured.items() if of == quantity]
         return sorted({start * scale for index, scale in measured for start in self.ladders[index][0]})
 
@@ -107,11 +107,11 @@ class Signals(Layer):
         return replace(self.judged(hits, standing), evidence=(hits, standing, grains, questions))
 
     def judge(self, hits: Hits, standing: Standing) -> Verdict:
-        """The verdict without its evidence, which differs from text to text."""
+        """The verdict without its evidence, which also depends on the text."""
         raise NotImplementedError
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """The signals that stand at a level, in their order, each with the phrases it found or its number."""
+        """The signals with a level, in their order, each with the phrases it found or its number."""
         hits, standing, grains, questions = verdict.evidence
         reasons, counted = self.described(hits, standing)
         filled = list(reasons)
@@ -147,15 +147,21 @@ class Signals(Layer):
         return reasons, counted
 
     def preface(self, counts: Counts, standing: Standing) -> Description:
-        """Reasons that come before the signals', as in `Description`."""
+        """The reasons before those of the signals."""
         return [], []
 
     def stand(self, hits: Hits, standing: Standing) -> Levels:
         counts = self.counts(hits, standing)
-        return counts, self.standing_rungs(counts)
+        found = []
+        for index in sorted(counts):
+            starts, rungs = self.ladders[index]
+            rung = rungs[bisect_right(starts, counts[index])]
+            if rung is not None:
+                found.append((index, rung))
+        return counts, found
 
     def counts(self, hits: Hits, standing: Standing) -> Counts:
-        """Each signal's number: phrases found, or where the level of a measure starts."""
+        """Each signal's number: the phrases found, or the start of the measure's level."""
         owner = self.owner
         counts: Counts = {}
         for hit in hits:
@@ -169,22 +175,12 @@ class Signals(Layer):
                 counts[index] = marks[at - 1] // scale if at else 0
         return counts
 
-    def standing_rungs(self, counts: Counts) -> list[tuple[int, Rung]]:
-        """The signals that stand at a level, in their order."""
-        found = []
-        for index in sorted(counts):
-            starts, rungs = self.ladders[index]
-            rung = rungs[bisect_right(starts, counts[index])]
-            if rung is not None:
-                found.append((index, rung))
-        return found
-
 
 _NO_SIGNAL = Reason("signals.no_signal", "no_signal: nothing in the text speaks for a route")
 
 
 class BandSignals(Signals):
-    """The weighted sum of all signals falls into a band."""
+    """Chooses the band of the weighted sum of all signals."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies, bands: Bands) -> None:
         super().__init__(config, supplies)
@@ -197,7 +193,7 @@ class BandSignals(Signals):
         score = 0.0
         adds: dict[str, float] = {}
         silent = True
-        # In the order of the signals: it decides ties at an edge.
+        # The order of the signals matters for rounding at an edge.
         for index, rung in rungs:
             score += rung.points
             if rung.points:
@@ -209,8 +205,8 @@ class BandSignals(Signals):
         scores = {"score": score}
         override = self.override(counts, standing)
         if override is not None:
-            lifted = self.sigmoid(score) if override.config.at_least else 0.0
-            confidence = max(override.config.confidence, lifted)
+            raised = self.sigmoid(score) if override.config.at_least else 0.0
+            confidence = max(override.config.confidence, raised)
             return Verdict((override.config.route,), confidence, distance, scores, adds=adds, decisive=True)
         confidence = self.sigmoid(distance)
         if silent and self.silent_confidence is not None:
@@ -218,7 +214,7 @@ class BandSignals(Signals):
         return Verdict((self.bands.routes[bisect_right(edges, score)],), confidence, distance, scores, adds=adds)
 
     def sigmoid(self, x: float) -> float:
-        # exp overflows from 710 on; long before that the result is 0 to the last bit that is ever shown.
+        # exp overflows from 710 on; the result is 0 long before that.
         return 1.0 / (1.0 + math.exp(min(-self.bands.steepness * x, 700.0)))
 
     def preface(self, counts: Counts, standing: Standing) -> Description:
@@ -241,7 +237,7 @@ class BandSignals(Signals):
 
 
 class _Override:
-    """An override, its tests on the positions of signals."""
+    """An override whose tests name signals by index."""
 
     def __init__(self, config: Override, index: dict[str, int]) -> None:
         self.config = config
@@ -258,12 +254,12 @@ class _Override:
         return any(sum([counts[place] for place in places if place in counts]) >= wanted for places, wanted in self.any)
 
     def total(self, counts: Counts) -> int:
-        """What the first test counted."""
+        """The count of the first test."""
         return sum(counts.get(place, 0) for place in self.all[0][0])
 
 
 class RankSignals(Signals):
-    """Each route has a score computed from named sums of boolean signals; the highest wins."""
+    """Chooses the route with the highest score, computed from named sums of boolean signals."""
 
     def __init__(self, config: SignalsConfig, supplies: Supplies, ranking: Ranking) -> None:
         super().__init__(config, supplies)
@@ -280,21 +276,21 @@ class RankSignals(Signals):
         if second <= 0.0:
             confidence = ranking.ceiling if top > 0.0 else ranking.nothing
         else:
-            # The tiny term keeps the division defined; it is the formula's own.
+            # The tiny term keeps the division defined; it is part of the formula.
             confidence = min(ranking.ceiling, max(0.0, 0.5 + (top - second) / (top + second + 1e-6)))
         for floor in ranking.floors:
             if floor.route == ranked[0] and on.issuperset(floor.when):
                 confidence = max(confidence, floor.confidence)
         if self.silent_confidence is not None and all(index in self.neutral for index, _ in rungs):
             confidence = min(confidence, self.silent_confidence)
-        # A signal adds what its route's score would be lower without it; more digits would only make the log longer.
+        # A signal adds as much as its route's score would drop without it, rounded to keep the log short.
         winner = {ranked[0]: ranking.routes[ranked[0]]}
         others = {signal: self.score(on - {signal}, winner)[ranked[0]] for signal in sorted(on)}
         adds = {f"signals.{signal}": round(top - less, 9) for signal, less in others.items() if less != top}
         return Verdict((ranked[0],), confidence, top - second, scores, adds=adds)
 
     def score(self, on: set[str], routes: Mapping[str, tuple[Term, ...]]) -> dict[str, float]:
-        """What some routes come to with these signals."""
+        """The scores of some routes with these signals."""
         ranking = self.ranking
         sums = {
             name: sum((weight for signal, weight in weights.items() if signal in on), ranking.base.get(name, 0.0))
@@ -304,7 +300,7 @@ class RankSignals(Signals):
 
 
 def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:
-    """What to look for, and how each is shown when found."""
+    """The patterns of a signal, and how each is shown."""
     for word in signal.words:
         forms = tuple(word.split("|"))
         yield (Substring(forms[0]) if match == "substring" else Phrase(forms)), forms[0]
@@ -317,7 +313,7 @@ def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:
 
 
 def _ladder(signal: Signal) -> Ladder:
-    """A signal's levels by the numbers where the level changes; where two hold, the later one counts."""
+    """A signal's levels, ordered by the numbers where the level changes; if two hold, the later one counts."""
     changes = {math.ceil(level.at_least) for level in signal.levels if level.at_least is not None}
     changes |= {math.floor(level.at_most) + 1 for level in signal.levels if level.at_most is not None}
     starts = sorted(changes)

@@ -1,28 +1,29 @@
-"""The configuration of `signals.v1`: what a profile may say, and the mistakes only this kind can see."""
+"""The configuration of `signals.v1`, and its checks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from turnout.core.errors import suggest
 from turnout.core.policy import Name
+
+from .check import unknown
 
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Measure = Literal["tokens", "characters", "questions"]
 
 
 class Level(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """From which number on (or up to which) a signal has this score."""
+    """The score of a signal from a number on, or up to one."""
 
     score: float
     at_least: float | None = None
     at_most: float | None = None
     label: str = ""
-    """How people read it; `{n}` stands for the number."""
+    """The text of the reason; `{n}` stands for the number."""
     show: int = 3
     """How many of the found phrases are named."""
 
@@ -35,7 +36,7 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     label: str = ""
     weight: float | None = None
     words: tuple[str, ...] = ()
-    """Phrases; `function|functions` is one phrase with its forms, shown and counted as the first."""
+    """Phrases; `function|functions` is one phrase with its forms, shown and counted as the first form."""
     ordered: tuple[tuple[str, str], ...] = ()
     whole: tuple[str, ...] = ()
     whole_label: str = ""
@@ -43,9 +44,9 @@ class Signal(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     measure: Measure | None = None
     levels: Annotated[tuple[Level, ...], Meta(min_length=1)] = (Level(score=1.0, at_least=1),)
     hidden: bool = False
-    """Serves overrides only and is not shown as a reason."""
+    """Only used by overrides; not shown as a reason."""
     neutral: bool = False
-    """Speaks for no route by itself: with nothing else the question counts as having no signal."""
+    """Does not count as a signal by itself: with nothing else, the question has no signal."""
 
 
 class Bands(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,19 +54,19 @@ class Bands(Struct, frozen=True, forbid_unknown_fields=True):
 
     edges: Annotated[tuple[float, ...], Meta(min_length=1)]
     routes: tuple[str, ...]
-    # The scorer's own is 12; beyond this the sigmoid is a step.
+    # The usual value is 12; beyond the limit the sigmoid is a step.
     steepness: Annotated[float, Meta(gt=0.0, le=1000.0)]
 
 
 class Test(Struct, frozen=True, forbid_unknown_fields=True):
-    """A number that the counts of some signals must reach together. A measure must have a level that starts there."""
+    """A minimum for the sum of some signals' counts. A measure must have a level that starts at this number."""
 
     sum: tuple[str, ...]
     at_least: int
 
 
 class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Decides whatever the sum says. First match wins; never put to a gate."""
+    """Decides whatever the sum of the signals is, and passes every gate. The first match decides."""
 
     id: Name
     route: str
@@ -73,9 +74,9 @@ class Override(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
     all: tuple[Test, ...]
     any: tuple[Test, ...] = ()
     at_least: bool = False
-    """The confidence is a minimum: the sigmoid of the score may lift it."""
+    """The confidence is a minimum: the sigmoid of the score may raise it."""
     text: str = ""
-    """How people read it; `{n}` stands for what the first test counted."""
+    """The text of the reason; `{n}` stands for the count of the first test."""
 
 
 class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -85,7 +86,7 @@ class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     of: str | None = None
     above: float | None = None
     when: tuple[str, ...] = ()
-    """Signals that must all be on."""
+    """Signals that must all have fired."""
     when_sum: Mapping[str, float] = {}
     """Sums that must reach these levels."""
 
@@ -100,7 +101,7 @@ class Term(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class Floor(Struct, frozen=True, forbid_unknown_fields=True):
-    """The confidence is at least this when the route wins and the signals are on."""
+    """The least confidence if the route wins and the signals have fired."""
 
     route: str
     when: tuple[str, ...]
@@ -111,7 +112,7 @@ class Ranking(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     sums: Mapping[str, Mapping[str, float]]
     routes: Mapping[str, tuple[Term, ...]]
     base: Mapping[str, float] = {}
-    """What a sum starts from."""
+    """The start value of each sum."""
     ceiling: Share = 0.99
     nothing: Share = 0.34
     floors: tuple[Floor, ...] = ()
@@ -124,7 +125,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     ranking: Ranking | None = None
     overrides: tuple[Override, ...] = ()
     no_signal_confidence: Share | None = None
-    """The most a verdict may be trusted when no signal speaks."""
+    """The highest confidence if no signal has fired."""
 
     def faults(self, routes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         names = [signal.id for signal in self.signals]
@@ -145,8 +146,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         if self.ranking is not None:
             yield from self._rank_faults(self.ranking, routes, set(names))
         for i, override in enumerate(self.overrides):
-            if override.route not in routes:
-                yield f"overrides[{i}].route", f"{override.route!r} is not a route{suggest(override.route, routes)}"
+            yield from unknown(f"overrides[{i}].route", (override.route,), routes)
             if not override.all:
                 yield f"overrides[{i}].all", "is empty: the override would match every question"
             for part, tests in (("all", override.all), ("any", override.any)):
@@ -154,7 +154,7 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
                     yield from self._test_faults(f"overrides[{i}].{part}[{j}]", test, names)
 
     def _test_faults(self, where: str, test: Test, names: list[str]) -> Iterator[tuple[str, str]]:
-        yield from _unknown(f"{where}.sum", test.sum, names)
+        yield from unknown(f"{where}.sum", test.sum, names, "is not a signal")
         for signal in self.signals:
             if signal.id not in test.sum or signal.measure is None:
                 continue
@@ -168,12 +168,12 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
             yield "bands", f"{len(bands.routes)} routes need {len(bands.routes) - 1} edges, found {len(bands.edges)}"
         if any(low >= high for low, high in zip(bands.edges, bands.edges[1:], strict=False)):
             yield "bands.edges", f"{list(bands.edges)} must rise: a band is unreachable otherwise"
-        yield from _unknown("bands.routes", bands.routes, routes, "is not a route")
+        yield from unknown("bands.routes", bands.routes, routes)
         missing = [i for i, signal in enumerate(self.signals) if signal.weight is None]
         for i in missing:
             yield f"signals[{i}].weight", "is missing: every banded signal needs a weight"
         total = math.fsum(signal.weight or 0.0 for signal in self.signals)
-        # Weights are written with two or three decimals: anything beyond rounding is a slip.
+        # Weights have two or three decimals; a difference beyond rounding is a mistake.
         if not missing and abs(total - 1.0) > 1e-6:
             yield "signals", f"the weights add up to {total:.4g}, not to 1"
 
@@ -181,35 +181,25 @@ class SignalsConfig(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
         if len(ranking.routes) < 2:
             yield "ranking.routes", "needs at least two routes to rank"
         for name, weights in ranking.sums.items():
-            yield from _unknown(f"ranking.sums.{name}", weights, names)
-        yield from _unknown("ranking.base", ranking.base, ranking.sums, "is not a sum")
+            yield from unknown(f"ranking.sums.{name}", weights, names, "is not a signal")
+        yield from unknown("ranking.base", ranking.base, ranking.sums, "is not a sum")
         for route, terms in ranking.routes.items():
-            if route not in routes:
-                yield f"ranking.routes.{route}", f"{route!r} is not a route"
+            yield from unknown(f"ranking.routes.{route}", (route,), routes)
             for j, term in enumerate(terms):
                 where = f"ranking.routes.{route}[{j}]"
-                yield from _unknown(f"{where}.when", term.when, names)
-                yield from _unknown(f"{where}.when_sum", term.when_sum, ranking.sums, "is not a sum")
-                if term.of is not None and term.of not in ranking.sums:
-                    yield f"{where}.of", f"{term.of!r} is not a sum"
+                yield from unknown(f"{where}.when", term.when, names, "is not a signal")
+                yield from unknown(f"{where}.when_sum", term.when_sum, ranking.sums, "is not a sum")
+                if term.of is not None:
+                    yield from unknown(f"{where}.of", (term.of,), ranking.sums, "is not a sum")
         for j, floor in enumerate(ranking.floors):
-            yield from _unknown(f"ranking.floors[{j}].route", (floor.route,), ranking.routes, "is not a ranked route")
-            yield from _unknown(f"ranking.floors[{j}].when", floor.when, names)
+            yield from unknown(f"ranking.floors[{j}].route", (floor.route,), ranking.routes, "is not a ranked route")
+            yield from unknown(f"ranking.floors[{j}].when", floor.when, names, "is not a signal")
 
     def produces(self) -> set[str]:
-        """Routes this layer can choose."""
+        """The routes this layer can choose."""
         chosen = set(self.bands.routes) if self.bands is not None else set()
         chosen |= set(self.ranking.routes) if self.ranking is not None else set()
         return chosen | {override.route for override in self.overrides}
-
-
-def _unknown(
-    where: str, used: Iterable[str], known: Iterable[str], what: str = "is not a signal"
-) -> Iterator[tuple[str, str]]:
-    known = set(known)
-    for name in used:
-        if name not in known:
-            yield where, f"{name!r} {what}{suggest(name, known)}"
 
 
 def _twice(where: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """`student.v1`: a classifier trained on labelled questions, between the rules and the language model.
 
-Which one serves is decided when the profile is built: the folder its table names, the one its digest pins, else the
-champion. The profile's hash covers its digest, so that every decision can say which student made it, and a new student
-is a new profile, swapped whole. The layer reads the folded text, up to a limit, and never the history. The embedder is
-asked only about texts whose words leave the student unsure.
+The model is chosen when the profile is built: the folder in its table, the digest that pins it, else the champion. The
+profile's hash covers the model's digest, so every decision shows which student made it, and a new student makes a new
+profile. The layer reads the folded text, up to a limit, and never the history. The embedder is asked only if the words
+leave the student unsure.
 """
 
 from __future__ import annotations
@@ -24,45 +24,46 @@ from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
 
-from .artefact import MANIFEST, read_manifest
+from .artefact import read_manifest
+from .check import check_trained_routes
 from .student_model import EMBEDDED_CHARACTERS, StudentAnswer, StudentManifest, StudentModel, read_student
 from .term_head import FEW
 
 if TYPE_CHECKING:
     from .npz import Array
 
-# Losers that a decision keeps: more than a reader looks at, few enough that a decision of 150 routes stays short.
+# Scores kept in a decision: more than a reader looks at, few enough that a decision of 150 routes stays short.
 SCORES_KEPT = FEW
 # Words named for a label, and against it.
 WORDS_SHOWN = 4
-# What weighs less than this part of the strongest word is not worth a name.
+# Words below this part of the strongest word are not named.
 WORTH_NAMING = 0.1
-# A word in a reason: as long as the n-grams read of one, an ellipsis included.
+# The length of a word in a reason, an ellipsis included.
 WORD_CHARACTERS = 32
 
 
 class ShortTexts(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked of a verdict on a text that says little."""
+    """Stricter limits for short texts."""
 
     characters: Annotated[int, Meta(ge=1)]
-    """Of the folded text, at most."""
+    """The longest folded text that counts as short."""
     least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]]
-    """As `least`, for these routes instead of it."""
+    """Replaces `least` for these routes."""
 
 
 class StudentConfig(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     model: str | None = None
-    """The folder of a student, instead of the champion; a relative one is looked for beside the profile."""
+    """The folder of a student, instead of the champion; a relative path starts from the profile's folder."""
     artefact: str | None = None
-    """The digest of the one student that will do. A profile that has been built names it."""
+    """The digest that the student must have. A built profile always names it."""
     characters: Annotated[int, Meta(ge=1, le=65_536)] | None = None
-    """How much of the folded text is read, where that is to be less than the student was trained on."""
+    """How many characters of the folded text are read, if fewer than the student was trained on."""
     longest: Annotated[int, Meta(ge=1)] | None = None
-    """Texts of more characters are left to the layers behind: what is read of them says too little of the whole."""
+    """Longer texts are left to the later layers, because the part that is read says too little about the whole."""
     least: Mapping[str, Annotated[float, Meta(ge=0.0, le=1.0)]] = {}
-    """The least probability with which a route is said, where to be wrong costs most; below, the next likely one is."""
+    """The least probability at which a route is chosen, for routes where errors are costly; below it, the next is."""
     short: ShortTexts | None = None
-    """Where one word may decide a text, since words are all that is looked at, more is asked of it."""
+    """Stricter limits for short texts judged by words alone, where a single word may decide."""
 
 
 class Student(Layer):
@@ -97,7 +98,7 @@ class Student(Layer):
         return self._verdict(heard.text, judged, vector)
 
     def _takes(self, folded: str) -> bool:
-        """Whether there is something to read, and not too much."""
+        """Whether the text is neither empty nor too long."""
         longest = self.config.longest
         return bool(folded) and (longest is None or len(folded) <= longest)
 
@@ -115,12 +116,12 @@ class Student(Layer):
             scores = {labels[at]: float(chances[at]) for at in kept}
         else:
             scores = dict(zip(labels, chances, strict=True))
-        meant = 0.0 if vector is None else trained.vector_push(vector, judged.best, judged.second)
-        evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meant, judged.alone)
+        meaning = 0.0 if vector is None else trained.vector_push(vector, judged.best, judged.second)
+        evidence = (text, judged.best, judged.second, judged.knownness, judged.near, meaning, judged.alone)
         return Verdict((judged.label,), judged.confidence, max(margin, 0.0), scores, (), evidence, calibrated=True)
 
     def _least_for(self, label: str, text: str, *, by_words: bool) -> float:
-        """The least probability with which a route is said of this text; its meaning is not one word's."""
+        """The least probability at which a route is chosen for this text."""
         short = self.config.short
         if by_words and short is not None and len(text) <= short.characters and label in short.least:
             return short.least[label]
@@ -128,33 +129,33 @@ class Student(Layer):
 
     def explain(self, verdict: Verdict) -> tuple[Reason, ...]:
         evidence: tuple[Any, ...] = verdict.evidence
-        text, best, second, knownness, near, meant, alone = evidence
+        text, best, second, knownness, near, meaning, alone = evidence
         one, other = self.labels[best], self.labels[second]
         label = f"the student says {one} ({verdict.confidence:.2f} sure to be right), not {other}"
-        reasons: tuple[Reason, ...] = (Reason("student.label", label),)
+        reasons = [Reason("student.label", label)]
         if verdict.scores[other] > verdict.scores[one]:
             least = self._least_for(other, text, by_words=alone or self.embedder is None)
-            said = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {least:.2f} on"
-            reasons += (Reason("student.least", said),)
+            likelier = f"{other} is likelier ({verdict.scores[other]:.2f}), and is said from {least:.2f} on"
+            reasons.append(Reason("student.least", likelier))
         if self.staged:
-            reasons += (WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH,)
+            reasons.append(WORDS_ENOUGH if alone else WORDS_NOT_ENOUGH)
         if self.embedder is not None and not alone:
-            said = f"the meaning of the whole speaks for {one if meant >= 0 else other} ({abs(meant):.1f})"
-            reasons += (Reason("student.meaning", said),)
+            speaks = f"the meaning of the whole speaks for {one if meaning >= 0 else other} ({abs(meaning):.1f})"
+            reasons.append(Reason("student.meaning", speaks))
         if knownness < UNLIKE:
-            reasons += (self._known(knownness, near, alone),)
-        return reasons
+            reasons.append(self._known(knownness, near, alone))
+        return tuple(reasons)
 
     def elaborate(self, verdict: Verdict) -> tuple[Reason, ...]:
-        """How well it knows such questions, where that is no news, and the words that spoke for the label and for the
-        next one: finding them takes longer than judging."""
+        """The words that spoke for the label and for the next one, and how well the student knows such questions, if
+        `explain` has not said it. Finding the words takes longer than judging."""
         evidence: tuple[Any, ...] = verdict.evidence
         text, best, second, knownness, near, _, alone = evidence
         shared = self.trained.pushes(text, best, second, alone=alone)
         pushed, pulled = _strongest(shared, self.trained.lean(text, best, second, alone=alone))
-        told = (("student.for", best, pushed), ("student.against", second, pulled))
-        spoke = tuple(Reason(code, f"for {self.labels[at]}: {words}") for code, at, words in told if words)
-        return spoke if knownness < UNLIKE else (*spoke, self._known(knownness, near, alone))
+        sides = (("student.for", best, pushed), ("student.against", second, pulled))
+        reasons = tuple(Reason(code, f"for {self.labels[at]}: {words}") for code, at, words in sides if words)
+        return reasons if knownness < UNLIKE else (*reasons, self._known(knownness, near, alone))
 
     def _known(self, knownness: float, near: float, alone: bool) -> Reason:
         if alone or self.embedder is None:
@@ -168,12 +169,12 @@ class Student(Layer):
 
 WORDS_ENOUGH = Reason("student.stage", "sure by its words alone: its meaning was not looked at")
 WORDS_NOT_ENOUGH = Reason("student.stage", "not sure enough by its words alone: its meaning was looked at")
-# Two spreads below the average known question, for both measures together, lie one in forty of them.
+# One in forty known questions is two spreads below the average, for both measures together.
 UNLIKE = -2.0
 
 
 class RemoteStudent(Student):
-    """The same where vectors come from a server: where one is needed it is awaited, as long as the profile allows."""
+    """A student whose vectors come from a server; a needed one is awaited until the profile's deadline."""
 
     cost: Cost | None = "network"
 
@@ -197,23 +198,16 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
         return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
-    unknown = [label for label in manifest.labels if label not in supplies.routes]
-    if unknown:
-        said = (
-            f"this student was trained for other routes: {', '.join(map(repr, unknown[:3]))} "
-            f"{'is' if len(unknown) == 1 else 'are'} not of this profile ({', '.join(supplies.routes)}): "
-            f"turnout train -p {supplies.profile or 'NAME'}"
-        )
-        raise ConfigError([Problem(str(folder / MANIFEST), said)])
+    check_trained_routes(folder, manifest.labels, supplies)
     for route in (*config.least, *(config.short.least if config.short is not None else ())):
         if route not in supplies.routes:
-            said = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
-            raise ConfigError([Problem(supplies.profile or "profile", said)])
+            why = f"least: there is no route {route!r}{suggest(route, supplies.routes)}"
+            raise ConfigError([Problem(supplies.profile or "profile", why)])
     by_words = manifest.terms is not None and len(manifest.labels) <= FEW
     if not by_words and find_spec("numpy") is None:
         return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
     needed, embedder = manifest.embedder, supplies.embedder
-    # A remote embedder knows its width once it has answered.
+    # A remote embedder knows its width only after its first answer.
     fits = (
         needed is not None
         and embedder is not None
@@ -232,7 +226,7 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
 
 
 def find_folder(config: Any, supplies: Supplies) -> Path | None:
-    """Where the artefact is: as the table says, else as the house finds it."""
+    """The folder of the artefact: the one in the layer's table, else the champion's; None if there is none."""
     if config.model is not None:
         folder = Path(os.path.expanduser(config.model))
         if not folder.is_absolute() and supplies.beside is not None:
@@ -242,17 +236,17 @@ def find_folder(config: Any, supplies: Supplies) -> Path | None:
 
 
 def _strongest(shared: list[tuple[str, float]], lean: float) -> tuple[str, str]:
-    """The words that speak most for one side, and for the other, as a list for people."""
+    """The words that speak most for one label and for the other, each as a text."""
     named = [(f"“{_short(word)}”", push) for word, push in shared] + [("what is usual", lean)]
     most = max(abs(push) for _, push in named)
     worth = [(word, push) for word, push in named if abs(push) >= max(most * WORTH_NAMING, 1e-6)]
     worth.sort(key=lambda pair: (-abs(pair[1]), pair[0]))
     sides = ([pair for pair in worth if pair[1] > 0], [pair for pair in worth if pair[1] < 0])
-    told = [", ".join(f"{word} {abs(push):.1f}" for word, push in side[:WORDS_SHOWN]) for side in sides]
-    return told[0], told[1]
+    listed = [", ".join(f"{word} {abs(push):.1f}" for word, push in side[:WORDS_SHOWN]) for side in sides]
+    return listed[0], listed[1]
 
 
 def _short(word: str) -> str:
-    # A profile that does not fold to whole characters may read half of one; no reason is written with it.
+    # Some foldings can leave half of a surrogate pair, which cannot be written.
     word = word.encode("utf-8", "replace").decode()
     return word if len(word) <= WORD_CHARACTERS else f"{word[: WORD_CHARACTERS - 1]}…"

@@ -1,9 +1,8 @@
-"""A student: how it judges a text, by two linear heads, with one probability and one measure of knownness.
+"""A student in memory: two linear heads judge a text, with one probability and one measure of knownness.
 
-Where it has vectors it judges in two stages: by the words alone, and only if those leave it less sure than training
-found to be enough, by words and vector together. Making a vector takes twenty times as long as all the rest. Without an
-embedder the words decide, by curves of their own. Judging is a function of the text; vectors, many labels, and students
-of the first version, which counted hashed n-grams, need NumPy.
+A student with vectors judges in two stages: by the words alone, and only if it is not sure enough, by words and vector
+together. Making a vector takes twenty times as long as the rest. Without an embedder the words decide, with curves of
+their own. Vectors, many labels, and students of the first version, which count hashed n-grams, need NumPy.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ if TYPE_CHECKING:
     from .npz import Array
     from .term_head import Scores
 
-# The least that others may add up to: e to the power of -30, of which float32 still knows six digits.
+# The least sum of the other labels, about e to the power of -30, so that its logarithm is finite.
 LEAST = 1e-13
-# What an embedder is given of a text: it reads no more than some hundred words.
+# Characters of a text that are embedded: an embedder reads no more than some hundred words.
 EMBEDDED_CHARACTERS = 512
 
 
 class Scale(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a measure of questions that were known lies: how far a new one is from that is counted in `spread`s."""
+    """The mean and spread of a measure over known questions."""
 
     mean: Finite
     spread: Positive
@@ -57,35 +56,35 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True):
         return (value - self.mean) / self.spread
 
     def is_below(self, value: float, spreads: float) -> bool:
-        """Whether it is far below the mean, by so many spreads and by a good part of it."""
+        """Whether a value is far below the mean, both in spreads and in proportion."""
         return self.of(value) < spreads and value < STRANGE_SHARE * self.mean
 
 
 AS_IT_IS = Scale(0.0, 1.0)
 NEITHER = "some of its terms are neither learnt nor not"
 
-# So many spreads below the average nearness no question was found that had anything to do with the training: it is
-# noise, or another language's letters. Whatever label its length makes likely, even odds are the most that is said.
-# Where all training questions are alike, spreads are tiny: then a third less than the average is wanted as well.
+# A text this many spreads below the average nearness is noise or another script, and gets even odds at most, whatever
+# label its length makes likely. If all training questions are alike, spreads are tiny, so it must also be a third below
+# the average.
 STRANGE, STRANGE_SHARE = -6.0, 0.67
-# The same for the share of words and pairs that were learnt: one question in forty has so few, and noise has fewer.
+# The same for the share of known words and pairs: one question in forty has so few, and noise has fewer.
 STRANGE_WORDS = -2.0
-# Where only dozens were learnt no pair is known, and known words put together anew are a new question of that kind.
-# Of thousands most words are known, and only the pairs tell.
+# With few training rows most pairs are unknown, so a text with this share of known words is not strange. With thousands
+# of rows most words are known, and only the pairs matter.
 FAMILIAR_WORDS, FEW_ROWS = 0.7, 1_000
 
 
 class Abstention(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a question is told from those that were not learnt: by its best logit and by how near known questions are."""
+    """How known a question is, by its best logit and by the nearness of known questions."""
 
     logit: Scale
     near: Scale
     near_weight: Annotated[float, Meta(ge=0.0, le=100.0)]
-    """What nearness counts for beside the logit."""
+    """The weight of nearness beside the logit."""
     nearest: Annotated[int, Meta(ge=1, le=100)] = 5
-    """Over how many known questions the nearness is a mean. Without vectors it is the share of known n-grams."""
+    """Nearness is the mean over this many known questions. Without vectors it is the share of known n-grams."""
     labels: Annotated[int, Meta(ge=1, le=MOST_LABELS)] = 5
-    """Among how many of the likeliest labels they are looked for."""
+    """How many of the likeliest labels are searched for them."""
 
 
 class Confidence(Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,33 +94,33 @@ class Confidence(Struct, frozen=True, forbid_unknown_fields=True):
     logit: Finite
     near: Finite
     margin: Finite
-    """Weight of the best label's lead: its log-odds against all others together."""
+    """The weight of the best label's lead: its log-odds against all others together."""
     oos_share: Share
-    """The share of questions outside every label that it was fitted for."""
+    """The share of out-of-scope questions that it was fitted for."""
 
 
 class Alone(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the word head judges by itself, and from where on that is enough."""
+    """The first stage: the word head alone."""
 
     temperature: Positive
     abstention: Abstention
     confidence: Confidence
     known: Scale
-    """Brings its knownness to that of the two heads together, so that the two compare."""
+    """Scales its knownness to that of both heads together, so that the two are comparable."""
     sure: Share
-    """The least confidence with which it answers; below, the vector is asked for."""
+    """The least confidence with which it answers; below it, the vector is needed."""
 
 
-# A field that is not there is not written: the digest of a student without it is what it was before there was one.
+# Omitting defaults keeps the digests of older students valid when fields are added.
 class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     KIND: ClassVar[str] = "a student"
 
     ngrams: Ngrams | None = None
-    """What a student of the first version reads."""
+    """Read by students of the first version."""
     terms: Terms | None = None
-    """What every other one reads."""
+    """Read by all others."""
     step: Positive = 1.0
-    """What one step of a term's weight is worth."""
+    """The value of one step of a term's weight."""
     labels: Annotated[tuple[str, ...], Meta(min_length=2, max_length=MOST_LABELS)]
     mix: Share
     """The word head's share of a logit; the rest is the vector head's."""
@@ -131,19 +130,19 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
     metrics: Mapping[str, float]
     oos_rows: Count
     alone: Alone | None = None
-    """The first of two stages; None: every question is judged by all there is."""
+    """The first of two stages; None if there is only one."""
 
     def contradictions(self) -> list[str]:
-        found = []
+        problems = []
         if len(set(self.labels)) < len(self.labels):
-            found.append("a label stands in it twice")
+            problems.append("a label stands in it twice")
         if (self.ngrams is None) == (self.terms is None):
-            found.append("a student reads either terms or, in the first version, n-grams")
+            problems.append("a student reads either terms or, in the first version, n-grams")
         if self.alone is not None and (self.embedder is None or self.mix <= 0):
-            found.append("a stage for words alone is for a student of words and vectors")
+            problems.append("a stage for words alone is for a student of words and vectors")
         if self.alone is None and self.terms is not None and self.embedder is not None:
-            found.append("a student of terms and vectors has a stage for words alone")
-        return found
+            problems.append("a student of terms and vectors has a stage for words alone")
+        return problems
 
     def arrays(self) -> Expected:
         labels = len(self.labels)
@@ -188,55 +187,51 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class StudentAnswer(Struct, frozen=True, gc=False):
-    """What a student says of one text."""
+    """A student's answer to one text."""
 
     label: str
     confidence: float
-    """The probability that the label is right, out-of-scope questions counted."""
+    """The probability that the label is right, allowing for out-of-scope questions."""
     knownness: float
-    """How much it is like what was learnt, 0 for the average known question; the higher, the more."""
+    """How similar the text is to the training rows; 0 for the average known question, higher is more similar."""
     probabilities: Array | list[float]
-    """Of each label, should one of them be right; a list where labels are few."""
+    """The probability of each label, if one of them is right; a list if there are few labels."""
     best: int
     second: int
     near: float
-    """Mean cosine to the nearest known questions; without a vector, the share of its words and pairs that were
-    learnt."""
-    logit: float
-    lead: float
+    """The mean cosine to the nearest known questions; without a vector, the share of known words and pairs."""
     alone: bool = False
-    """Whether the words were enough, and no vector was looked at."""
+    """Whether the words were enough, and no vector was used."""
 
 
 class StudentModel:
-    """An artefact in memory. Never changes; any number of threads may use it."""
+    """An artefact in memory. It never changes, and any number of threads may use it."""
 
     def __init__(self, manifest: StudentManifest, head: TermHead | NgramHead, vectors: VectorHead | None) -> None:
         self.manifest = manifest
         self.labels = manifest.labels
-        self.embedder = manifest.embedder if vectors is not None else None
         self._head = head
         self.hear = head.hear
-        """What is made of a folded text, or of so many characters of it: both stages begin with this."""
+        """Read the words of a folded text, or of this many characters of it; both stages begin with this."""
         self._vectors = vectors
         self._few = len(manifest.labels) <= FEW
         self._learnt_little = sum(manifest.counts.values()) < FEW_ROWS
         self._first = manifest.alone
-        """How words alone are judged: first, or where there is nothing else."""
+        """The stage of words alone: the first or only one."""
         if vectors is None and (manifest.terms is None or manifest.alone is None):
             self._first = Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
 
     def judge(self, folded: str, vector: Array | None = None) -> StudentAnswer:
-        """What this student makes of a folded text. One of vectors looks at this vector where words are not enough."""
+        """Judge a folded text. A student of vectors uses this vector if the words are not enough."""
         return self.judge_heard(self.hear(folded), vector)
 
     def judge_heard(self, heard: Heard, vector: Array | None) -> StudentAnswer:
-        """In both stages."""
+        """Judge in both stages."""
         judged = self.judge_alone(heard)
         return self.judge_whole(heard, vector) if judged is None else judged
 
     def judge_alone(self, heard: Heard) -> StudentAnswer | None:
-        """By the words alone; None where that is not sure enough."""
+        """Judge by the words alone; None if that is not sure enough."""
         stage = self._first
         if stage is None:
             return None
@@ -249,7 +244,7 @@ class StudentModel:
         return replace(judged, knownness=stage.known.of(judged.knownness), alone=True)
 
     def judge_whole(self, heard: Heard, vector: Array | None) -> StudentAnswer:
-        """By words and vector."""
+        """Judge by words and vector."""
         if vector is None or self._vectors is None:
             raise ValueError(f"this student needs a vector of {self.manifest.embedder} for this text")
         manifest = self.manifest
@@ -262,7 +257,7 @@ class StudentModel:
         return self._decide(logits.tolist() if self._few else logits, near, manifest, strange=strange)
 
     def _is_strange(self, heard: Heard, abstention: Abstention) -> bool:
-        """Whether a text has next to nothing in common with what was learnt, by its words."""
+        """Whether a text's words have next to nothing in common with the training rows."""
         if self.manifest.terms is None:
             return abstention.near.is_below(heard.known, STRANGE)
         familiar = heard.words >= FAMILIAR_WORDS and self._learnt_little
@@ -270,7 +265,6 @@ class StudentModel:
 
     def _decide(self, logits: Scores, near: float, curves: Alone | StudentManifest, *, strange: bool) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
-        # Where the best is so far ahead that the others add up to nothing, a float has no more to say either.
         lead = -log(max(others, LEAST))
         abstention, confidence = curves.abstention, curves.confidence
         z_logit, z_near = abstention.logit.of(logit), abstention.near.of(near)
@@ -278,12 +272,10 @@ class StudentModel:
         odds = confidence.bias + confidence.logit * z_logit + confidence.near * z_near + confidence.margin * lead
         if strange:
             odds = min(odds, 0.0)
-        return StudentAnswer(
-            self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near, logit, lead
-        )
+        return StudentAnswer(self.labels[best], sigmoid(odds), knownness, probabilities, best, second, near)
 
     def _measure(self, *, alone: bool) -> float:
-        """What one point of the word head counts in a logit."""
+        """The weight of the word head's scores in a logit."""
         if self._first is not None and (alone or self._vectors is None):
             return 1.0 / self._first.temperature
         return self.manifest.mix / self.manifest.temperature
@@ -294,15 +286,15 @@ class StudentModel:
         return [(word, push * worth) for word, push in self._head.pushes(text, best, second)]
 
     def lean(self, text: str, best: int, second: int, *, alone: bool = False) -> float:
-        """How much speaks for one label against another whatever the words are."""
-        found = self._head.lean(text, best, second) * self._measure(alone=alone)
+        """How much speaks for one label against another independently of the words."""
+        lean = self._head.lean(text, best, second) * self._measure(alone=alone)
         if self._vectors is not None and not alone:
             bias = self._vectors.bias
-            found += float(bias[best] - bias[second]) * (1.0 - self.manifest.mix) / self.manifest.temperature
-        return found
+            lean += float(bias[best] - bias[second]) * (1.0 - self.manifest.mix) / self.manifest.temperature
+        return lean
 
     def vector_push(self, vector: Array, best: int, second: int) -> float:
-        """The same for what the vector head makes of the whole."""
+        """How much the vector speaks for one label against another."""
         if self._vectors is None:
             return 0.0
         apart = self._vectors.weights[:, best] - self._vectors.weights[:, second]
@@ -310,7 +302,7 @@ class StudentModel:
 
 
 class VectorHead:
-    """Weights for vectors, and some of the vectors that were learnt from."""
+    """The weights of vectors, and the vectors of some training rows."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         import numpy as np
@@ -331,7 +323,7 @@ class VectorHead:
 def _scale(scores: Scores, temperature: float) -> Scores:
     if isinstance(scores, list):
         return [score / temperature for score in scores]
-    # In float32 a large weight and a small temperature would be infinite.
+    # In float32 a large weight divided by a small temperature could overflow.
     found: Array = scores.astype("float64") / temperature
     return found
 
@@ -345,8 +337,7 @@ def mix(scores: Scores, pushed: Array, share: float, temperature: float) -> Arra
 
 
 LabelRanking = tuple[int, int, float, "Array | list[float]", float]
-"""Logits made comparable: the best, the second, the best one's logit, the probabilities, and what all the others are
-together where the best is 1."""
+"""The best label, the second, the best one's logit, the probabilities, and the sum of the others if the best is 1."""
 
 
 def _weigh(logits: Array) -> LabelRanking:
@@ -361,7 +352,7 @@ def _weigh(logits: Array) -> LabelRanking:
 
 
 def _weigh_few(logits: list[float]) -> LabelRanking:
-    """The same. To call NumPy takes longer than this."""
+    """The same in plain Python, which is faster for few labels."""
     logit = max(logits)
     best = logits.index(logit)
     raised = [exp(one - logit) for one in logits]
@@ -372,9 +363,9 @@ def _weigh_few(logits: list[float]) -> LabelRanking:
 
 
 def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, labels: int, nearest: int = 5) -> float:
-    """Mean cosine to the nearest known questions of the likeliest labels.
+    """The mean cosine to the nearest known questions of the likeliest labels.
 
-    Only theirs are looked at: what a question is near to is nearly always there, and it is a fraction of the work.
+    Searching only these labels nearly always finds the nearest questions, in a fraction of the time.
     """
     import numpy as np
 
@@ -384,7 +375,7 @@ def nearness(bank: Array, starts: Sequence[int], logits: Array, vector: Array, l
 
 
 def mean_largest(cosines: Array, most: int) -> float:
-    """The mean of so many of the largest; 0 where there is none."""
+    """The mean of this many of the largest; 0 if there are none."""
     import numpy as np
 
     count = min(most, len(cosines))
@@ -396,7 +387,7 @@ def sigmoid(odds: float) -> float:
 
 
 def make_student(manifest: StudentManifest, arrays: Mapping[str, Array]) -> StudentModel:
-    """The student of these arrays, as it would be read from disk."""
+    """The student with these arrays, as read from disk."""
     if manifest.terms is None:
         head: TermHead | NgramHead = NgramHead(manifest.ngrams or Ngrams(), len(manifest.labels), arrays)
     else:
@@ -405,17 +396,17 @@ def make_student(manifest: StudentManifest, arrays: Mapping[str, Array]) -> Stud
     return StudentModel(manifest, head, VectorHead(arrays) if manifest.embedder is not None else None)
 
 
-# A process serves a handful of students, and builds routers of them again and again: on a reload, for a shadow run.
+# Students kept in memory: a process serves a handful, and builds routers with them again and again, as on a reload.
 RECENT = 8
 _recent: dict[tuple[str, str, bool], StudentModel] = {}
 
 
 def read_student(folder: Path, *, vectors: bool = True) -> StudentModel:
-    """The student in a folder; an ArtefactUnreadable that says what is wrong with it. Without `vectors`, that of words
-    alone: with few labels it needs no NumPy. The same files give the same student, which never changes."""
+    """The student in a folder; raises ArtefactUnreadable. Without `vectors` it judges by words alone, and with few
+    labels needs no NumPy. The same files give the same object, which never changes."""
     manifest = read_manifest(folder, StudentManifest)
     raw = read_packed(folder, manifest)
-    # The digest covers the weights and all that the manifest says but its date.
+    # The digest covers the weights and all of the manifest but its date.
     key = (manifest.digest, manifest.created, vectors)
     student = _recent.get(key)
     if student is None:

@@ -1,15 +1,12 @@
-"""The head of a student that reads a text as its terms: words, pairs of neighbouring words, and the runs of letters
-inside a word.
+"""The word head of a student: a linear model over words, pairs of neighbouring words, and runs of letters in a word.
 
-A linear model over such terms needs no more than a table of weights in signed bytes, added up in plain Python. What a
-word adds to each label, by itself and by the letters inside it, depends on the word alone and is kept while the word is
-in use; so is which words a run of characters without a space is made of. With few labels no library is faster than
-that; with many, NumPy adds.
+The weights are a table of signed bytes, added up in plain Python. What a word and its letters add to each label depends
+on the word alone and is cached, and so are the words of a run of characters without a space. With few labels no library
+is faster; with many, NumPy adds.
 
-A character of a script written without spaces is a word of its own, so that a pair is what a word is elsewhere. Fitting
-and serving read a text by these functions, so that a weight learnt for a bucket is the weight that is used. Time is
-linear in the characters read, and those are capped: of a long text the beginning and the end are read, where people say
-what they want.
+A character of a script written without spaces is a word, so that a pair corresponds to a word elsewhere. Fitting and
+serving read texts with the same functions. Time is linear in the characters read, and only the beginning and the end of
+a long text are read, because that is where people say what they want.
 """
 
 from __future__ import annotations
@@ -32,18 +29,18 @@ if TYPE_CHECKING:
 
     Scores = list[float] | Array
 
-# Words are short; what is longer is no word, and its letters would crowd out those of the others.
+# Longer strings are no words, and their letters would outweigh those of the others.
 LONGEST_WORD = 24
-# Runs of letters in shorter words are hardly more than the word itself.
+# Shorter words have no runs of letters beside the word itself.
 SHORTEST_WORD = 3
-# What a word or a pair counts for where a run of letters counts 1. On cross-validated seed questions 3 is right more
-# often than 1 (by a point) and no less often than 4.
+# The weight of a word or a pair if a run of letters counts 1. On cross-validated seed questions 3 is right more often
+# than 1 (by a point) and no less often than 4.
 WORD_COUNTS = 3
-# crc32 starts from these: a word and the same letters inside a longer one fall into different buckets.
+# Start values of crc32, so that a word and the same letters inside a longer one have different buckets.
 _WORD, _LETTERS = 1, 3
-# Stand before the first word and behind the last: "what" at the beginning is another term than "what" in the middle.
+# Stand for the start and the end of a text in pairs: "what" at the beginning is another term than "what" in the middle.
 START, END = 0x2545F491, 0x4F6CDD1D
-# A pair's bucket is made of its words', which are at hand: a prime near the golden ratio of 2^32 spreads them.
+# A pair's bucket is computed from those of its words; a prime near 2^32 divided by the golden ratio spreads them.
 SPREAD = 0x9E3779B1
 
 _tokens = re.compile(rf"[^\W\d_{UNSPACED}]+|\d+|[{UNSPACED}]|[^\w\s]").findall
@@ -54,16 +51,16 @@ Span = tuple[Annotated[int, Meta(ge=1, le=8)], Annotated[int, Meta(ge=1, le=8)]]
 
 
 class Terms(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of a folded text is read, and into how many buckets its terms fall."""
+    """How much of a folded text is read, and the number of buckets for its terms."""
 
     buckets: Annotated[int, Meta(ge=2, le=1 << 22)] = 1 << 20
     """A power of two."""
     letters: Span = (3, 5)
-    """Runs of letters within a word and the spaces around it, from how long to how long."""
+    """The shortest and the longest runs of letters within a word and the spaces around it."""
     head: Annotated[int, Meta(ge=1, le=65_536)] = 1500
     """How many characters are read from the beginning of a longer text."""
     tail: Annotated[int, Meta(ge=0, le=65_536)] = 500
-    """And how many from its end."""
+    """How many are read from its end."""
 
     def __post_init__(self) -> None:
         if self.buckets & (self.buckets - 1):
@@ -72,7 +69,7 @@ class Terms(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"letters is {self.letters[0]} to {self.letters[1]}: it must be from low to high")
 
     def cut(self, folded: str) -> str:
-        """What is read of a text."""
+        """The part of a text that is read."""
         if len(folded) <= self.head + self.tail:
             return folded
         return f"{folded[: self.head]}\n{folded[-self.tail :] if self.tail else ''}"
@@ -88,29 +85,29 @@ class Terms(Struct, frozen=True, forbid_unknown_fields=True):
         return own, [crc32(run.encode("utf-8", "replace"), _LETTERS) & mask for run in runs]
 
     def before(self, bucket: int) -> int:
-        """What is added to the bucket of a word to have that of the pair it makes with a word of this bucket before."""
+        """The number that gives a pair's bucket if added to its second word's; `bucket` is that of the first word."""
         return bucket * SPREAD % self.buckets
 
     def of_pair(self, one: int, other: int) -> int:
-        """The bucket of two neighbours, by theirs."""
+        """The bucket of a pair of words, from theirs."""
         return (self.before(one) + other) % self.buckets
 
     def of_pairs(self, buckets: Sequence[int], before: Sequence[int], width: int = 1) -> set[int]:
-        """The bucket of each pair of neighbours, the ends of the text among them: by the bucket of each word of it, and
-        what that is `before` another. Where all of these are beginnings of rows so wide, so is what is found."""
+        """The buckets of all pairs of neighbours, including the ends of the text, from the words' buckets and their
+        `before` numbers. If these are offsets of rows of this width, so is the result."""
         size = self.buckets * width
         neighbours = zip((START * SPREAD * width, *before), (*buckets, END * width), strict=True)
         return {(one + other) % size for one, other in neighbours}
 
 
 def tokenize(text: str) -> list[str]:
-    """Words, numbers, signs, and the characters of scripts written without spaces, in their order."""
+    """Words, numbers, punctuation, and the characters of scripts written without spaces, in their order."""
     return _ascii_tokens(text) if text.isascii() else _tokens(text)
 
 
 # --- the shape of a text
 
-# How many numbers `measure_shape` gives.
+# How many numbers `measure_shape` returns.
 SHAPE_NUMBERS = 10
 
 _DIGITS = b"0123456789"
@@ -120,12 +117,12 @@ _BUT_SIGNS = bytes(set(range(256)) - set(_SIGNS))
 
 
 def measure_shape(text: str, count: int, words: int) -> tuple[float, ...]:
-    """How long a text is and what it is made of, whatever it says; of so many words so many are different."""
+    """The length of a text and what it is made of. `count` is its number of words, `words` that of different ones."""
     encoded = text.encode("utf-8", "replace")
     size = len(text)
     signs = len(encoded.translate(None, _BUT_SIGNS))
     length = log1p(count)
-    # Divided so that all of them vary about as much; the largest count there is (2,000 characters) gives 8 at most.
+    # Divided so that all vary about as much; the largest count (2,000 characters) gives 8 at most.
     return (
         log1p(size) / 3,
         length / 3,
@@ -142,12 +139,11 @@ def measure_shape(text: str, count: int, words: int) -> tuple[float, ...]:
 
 # --- the head
 
-# With no more labels than this, what NumPy takes to be called is longer than the arithmetic.
+# With at most this many labels, the overhead of NumPy is larger than the arithmetic.
 FEW = 8
-# A byte that adds nothing: half of them stand for less, half for more.
+# The byte that stands for a weight of 0.
 ZERO = 128
-# Most of a language's running text is a few thousand words; so many of them, and of the runs they stand in, take 20 MB
-# at most.
+# Words that are cached, and as many runs: 20 MB at most. Most running text consists of a few thousand words.
 KEPT = 1 << 15
 
 NO_SHAPE = (0.0,) * SHAPE_NUMBERS
@@ -156,27 +152,27 @@ V = TypeVar("V")
 
 
 class Memo(dict[str, V]):
-    """What was worked out for each word, until there is too much of it; what is too long for a word is not kept."""
+    """A cache of a function of words. It is cleared when it is full; long strings are not cached."""
 
-    def __init__(self, work_out: Callable[[str], V]) -> None:
-        self._work_out = work_out
+    def __init__(self, compute: Callable[[str], V]) -> None:
+        self._compute = compute
 
     def __missing__(self, word: str) -> V:
-        found = self._work_out(word)
+        value = self._compute(word)
         if len(word) <= LONGEST_WORD:
             if len(self) >= KEPT:
                 self.clear()
-            self[word] = found
-        return found
+            self[word] = value
+        return value
 
 
 class Heard(Struct, frozen=True, gc=False):
-    """What a head makes of a text."""
+    """The result of a word head for a text."""
 
     text: str
-    """What was read of it."""
+    """The part of the text that was read."""
     scores: Scores
-    """For each label; a list where labels are few."""
+    """The score of each label; a list if there are few labels."""
     known: float
     """The share of its words and pairs that were learnt."""
     words: float = 0.0
@@ -184,20 +180,20 @@ class Heard(Struct, frozen=True, gc=False):
 
 
 class WeighedWord(NamedTuple):
-    """What is known of a word."""
+    """A word with its weights."""
 
     word: str
     row: int
-    """Where it begins in the table."""
+    """The offset of its row in the table."""
     before: int
-    """What that is before another, see `Terms.before`."""
+    """The `before` number of its offset, see `Terms.before`."""
     adds: Any
-    """1 if it was learnt, what it adds to each label in steps, and how many `ZERO`s are in each of these: packed into
-    one number, or an array where labels are many."""
+    """1 if the word was learnt, what it adds to each label in steps, and how many times `ZERO` is in each of these:
+    packed into one number, or an array if there are many labels."""
 
 
 class TermHead:
-    """Weights in memory. Any number of threads may use it: what is kept is the same whichever thread computes it."""
+    """The weights of terms. Any number of threads may use it, because cached values do not depend on the thread."""
 
     def __init__(
         self,
@@ -208,7 +204,7 @@ class TermHead:
         shape: Sequence[float],
         bias: Sequence[float],
     ) -> None:
-        """`step` is what one step of a byte is worth. `table` has a row for each bucket: 1 if a word or pair of it was
+        """`step` is the value of one step of a byte. `table` has a row for each bucket: 1 if a word or pair in it was
         learnt, and what its terms add to each label. `shape` has the weights of each number of the shape in turn."""
         self.terms = terms
         self.few = labels <= FEW
@@ -218,14 +214,14 @@ class TermHead:
         self._table = table
         self._shape = [tuple(shape[label::labels]) for label in range(labels)]
         self._bias = list(bias)
-        # Several numbers in one, four bytes for each: to add two such is to add all that is in them. The most that a
-        # window of 131,072 characters adds up to is a tenth of what four bytes hold.
+        # Packs several numbers into one, four bytes each, so that one addition adds them all. A window of 131,072
+        # characters adds up to at most a tenth of what four bytes hold.
         self._packed = PackedNumbers(f"<{self._width + 1}I")
         self._words = Memo(self._weigh)
         self._runs = Memo(self._weigh_run)
 
     def hear(self, folded: str, characters: int | None = None) -> Heard:
-        """What is made of a text, or of so many characters of it."""
+        """Score a text, or this many characters of it."""
         text = self.terms.cut(folded if characters is None else folded[:characters])
         read = self._read(text)
         if not read:
@@ -241,11 +237,11 @@ class TermHead:
         return Heard(text, scores, (known + learnt) / (count + len(pairs)), known / count)
 
     def _read(self, text: str) -> list[WeighedWord]:
-        """The words of a text, in their order. No word reaches over a space."""
+        """The words of a text, in their order. No word spans a space."""
         return list(chain.from_iterable(map(self._runs.__getitem__, text.split())))
 
     def _score(self, sums: Sequence[float], worth: float, shape: tuple[float, ...]) -> Scores:
-        """What the terms add up to, in steps of this worth, what is usual, and what the shape adds."""
+        """The scores: the sums of the terms in steps of this worth, the bias, and the weights of the shape."""
         rows = zip(sums, self._bias, self._shape, strict=True)
         found = [sum(map(mul, shape, row), one * worth + bias) for one, bias, row in rows]
         if self.few:
@@ -279,8 +275,8 @@ class TermHead:
         return numbers
 
     def _add(self, rows: Collection[int]) -> list[int]:
-        """How many of the rows that begin here were learnt, and what they add to each label: in steps, each row `ZERO`
-        of them too many."""
+        """How many of the rows at these offsets were learnt, and what they add to each label in steps, each row `ZERO`
+        too much."""
         width, table = self._width, self._table
         joined = b"".join([table[at : at + width] for at in rows])
         if self.few:
@@ -303,7 +299,7 @@ class TermHead:
         return list(words.items())
 
     def _pairs(self, read: list[WeighedWord]) -> dict[int, tuple[str, ...]]:
-        """The words of each bucket that a pair of neighbours falls into; at the ends of a text there is one."""
+        """The words of each pair's bucket; a pair at an end of the text has one word."""
         if not read:
             return {}
         of_pair, width = self.terms.of_pair, self._width
@@ -316,7 +312,7 @@ class TermHead:
         return found | {of_pair(one, other): pair for (one, other), pair in neighbours}
 
     def lean(self, text: str, best: int, second: int) -> float:
-        """How much speaks for one label against another whatever the words are: what is usual, and the text's shape."""
+        """How much the bias and the text's shape speak for one label against another."""
         tokens = tokenize(text)
         shape = measure_shape(text, len(tokens), len(set(tokens))) if tokens else NO_SHAPE
         found = self._score([0.0] * self._labels, 0.0, shape)

@@ -1,7 +1,7 @@
-"""From a table of labelled texts to a profile whose student serves at once.
+"""Makes a profile and its trained student from a table of labelled texts.
 
-Nothing is written before the student is trained, and the champion of the profile's name changes last: what fails on the
-way leaves everything as it was.
+Nothing is written before the student is trained, and the champion changes last, so a failure on the way leaves
+everything as it was.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .stranger import find_strangers
 from .table import LabelledTable
 from .train import Training, train
 
-# With fewer rows for a label sentence vectors are worth most: on Banking77 130 for each of 77 are right on 91.2 % by
-# words and on 94.3 % with vectors, 10 for each of 10 on 89.2 and 94.5 %.
+# With fewer rows per label, sentence vectors help most. On Banking77, 130 rows for each of 77 labels reach 91.2 % by
+# words and 94.3 % with vectors; 10 rows for each of 10 labels reach 89.2 % and 94.5 %.
 FEW_ROWS = 100
 
 
 class LearntProfile(Struct, frozen=True):
-    """What was made of a table."""
+    """The profile and the student that were made from a table."""
 
     file: File
     table: LabelledTable
@@ -49,7 +49,7 @@ class LearntProfile(Struct, frozen=True):
 
     @property
     def wants_vectors(self) -> bool:
-        """Whether an embedder would help a good deal, and none was there."""
+        """Whether there was no embedder although one would help a lot."""
         rows = len(self.table.examples.rows) / len(self.table.routes)
         return self.training.report.embedder is None and rows < FEW_ROWS
 
@@ -66,11 +66,11 @@ def begin(
     who: str = "",
     say: Say = lambda _what, _done: None,
 ) -> LearntProfile:
-    """Train a student for the labels of a table, write the profile it serves and let it serve."""
-    _, least = choose_fallback(table.routes, fallback)
+    """Train a student for the labels of a table, write its profile and make it the champion."""
+    _, fallback_route = choose_fallback(table.routes, fallback)
     text = student_profile(name, table.routes, fallback=fallback, source=File(table.file).name)
     serving = before = champion_digest(name, STUDENT)
-    if before != SHIPPED:  # a student of other routes would keep the profile from being built
+    if before != SHIPPED:  # the profile cannot be built while a student for other routes is its champion
         registry.set_champion(name, STUDENT, SHIPPED, who=who, why="turnout init")
     try:
         profile = build(from_source(text, file.name))
@@ -80,13 +80,13 @@ def begin(
         serving = training.manifest.digest
     finally:
         registry.set_champion(name, STUDENT, serving, who=who, why=f"turnout init from {table.file}")
-    return LearntProfile(file, table, least, training)
+    return LearntProfile(file, table, fallback_route, training)
 
 
 def own_champion(name: str) -> str | None:
-    """The digest of the student that serves a profile of that name already."""
-    found = champion_digest(name, STUDENT)
-    return None if found == SHIPPED else found
+    """The digest of the student that already serves a profile of this name; None if none does."""
+    digest = champion_digest(name, STUDENT)
+    return None if digest == SHIPPED else digest
 
 
 # --- in memory
@@ -102,27 +102,27 @@ def learn_router(
     name: str = "examples",
     seed: int = 0,
 ) -> Router:
-    """A router that has learnt from some texts of each route; nothing is kept on disk."""
+    """A router trained on some texts of each route; nothing is kept on disk."""
     rows = list(_read_lists(examples))
-    routes, least = choose_fallback([route for route in examples if route != OUT_OF_SCOPE], fallback)
+    routes, fallback = choose_fallback([route for route in examples if route != OUT_OF_SCOPE], fallback)
     gate = GATE if gate is None else gate
     if not 0.0 <= gate <= 1.0:
         raise QueryError(f"gate {gate}: how sure it must be to be right, between 0 and 1")
-    tree = from_source(student_profile(name, routes, fallback=least, gate=gate), f"{name}.toml").tree
+    tree = from_source(student_profile(name, routes, fallback=fallback, gate=gate), f"{name}.toml").tree
     tree["policy"] |= _read_policies(policies or {}, routes)
     if problems := Checker(Document(tree, {}, f"{name}.toml")).problems():
         raise ConfigError(problems)
     try:
         labels = [route for route in routes if examples.get(route)]
-        fitted = fit([*rows, *find_strangers(rows, least)], labels=labels, embedder=embedder, seed=seed)
+        fitted = fit([*rows, *find_strangers(rows, fallback)], labels=labels, embedder=embedder, seed=seed)
     except TooFewExamples as error:
-        # What else the message advises is for the command line.
+        # The rest of the message is advice for the command line.
         raise TooFewExamples(str(error).partition("; label more")[0]) from None
     return Router(serve_fit(fitted, tree, STUDENT, embedder))
 
 
 def _read_lists(examples: Any) -> Iterator[Example]:
-    """Texts by their route, as rows. What a program got wrong is told as such."""
+    """Texts by their route, as rows; raises QueryError for anything else."""
     if not isinstance(examples, Mapping):
         raise QueryError(f"examples must be texts by their route, {{'refund': ['…']}}, found {type(examples).__name__}")
     for route, texts in examples.items():

@@ -1,11 +1,12 @@
-"""What a sample proves: finite-sample bounds and tests, without any limit theorem.
+"""Finite-sample bounds and tests, without any limit theorem.
 
-Everything here is exact in the sense that matters: the chance of a wrong claim is at most the `delta` asked for, at
-every sample size, and as a rule below it. Where a bound needs two others, `delta` is divided between them.
+The chance of a wrong claim is at most `delta` at every sample size, and usually below it. Where a bound is built from
+two others, `delta` is divided between them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +15,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from scipy import special
 
-# Of the allowed chance of error, the part that goes into how often two classifiers disagree; the rest goes into who is
-# right when they do, which is what a promotion hangs on. At 0.1 the test of "better" costs 10 % of its level.
+# The part of `delta` spent on how often two classifiers disagree. The rest is spent on which one is right when they do,
+# which decides a promotion. At 0.1 the test of "better" loses 10 % of its level.
 DISAGREEMENT = 0.1
 
 
@@ -24,25 +25,25 @@ class PairedComparison(Struct, frozen=True):
 
     count: int
     wins: int
-    """Questions the challenger has right and the champion has not."""
+    """Questions that only the challenger has right."""
     losses: int
     difference: float
     """The challenger's accuracy less the champion's."""
     floor: float
-    """The difference is at least this, but for a chance of `delta`."""
+    """The lower bound of the difference; it fails with a chance of at most `delta`."""
     p_value: float
-    """Of the exact one-sided McNemar test: how likely so many wins are if neither is better."""
+    """Of the exact one-sided McNemar test: the chance of so many wins if neither is better."""
 
 
 def floor_of(hits: int, count: int, delta: float) -> float:
     """The one-sided lower bound of a probability (Clopper and Pearson 1934)."""
-    _demand(hits, count, delta)
+    _check(hits, count, delta)
     return 0.0 if hits == 0 else float(special.betaincinv(hits, count - hits + 1, delta))
 
 
 def ceiling_of(hits: int, count: int, delta: float) -> float:
-    """The one-sided upper bound of a probability; 1 where nothing was seen."""
-    _demand(hits, count, delta)
+    """The one-sided upper bound of a probability; 1 for an empty sample."""
+    _check(hits, count, delta)
     return 1.0 if hits == count else float(special.betaincinv(hits + 1, count - hits, 1 - delta))
 
 
@@ -52,47 +53,39 @@ def clopper_pearson(hits: int, count: int, delta: float) -> tuple[float, float]:
 
 
 def p_of_few(hits: int, count: int, rate: float) -> float:
-    """How likely at most so many hits are if the rate is `rate`: the p-value of "the rate is at least that"."""
+    """The chance of at most this many hits at this rate: the p-value of "the rate is at least that"."""
     return float(special.bdtr(hits, count, rate)) if count else 1.0
 
 
 def p_of_many(hits: int, count: int, rate: float) -> float:
-    """How likely at least so many hits are if the rate is `rate`."""
+    """The chance of at least this many hits at this rate."""
     return float(special.bdtrc(hits - 1, count, rate)) if hits > 0 else 1.0
 
 
 def least_count(errors: int, limit: float, delta: float) -> int:
-    """The fewest answers that prove an error of at most `limit` when so many of them are wrong."""
-    low, high = errors, max(errors, 1)
-    while p_of_few(errors, high, limit) > delta:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if p_of_few(errors, middle, limit) > delta else (low, middle)
-    return high
+    """The smallest number of answers that proves an error of at most `limit` when `errors` of them are wrong."""
+    counts = range(2**31)  # SciPy's binomial distribution counts in 32 bits
+    return bisect_left(counts, True, lo=max(errors, 1), key=lambda count: p_of_few(errors, count, limit) <= delta)
 
 
 def chance_to_prove(rate: float, count: int, limit: float, delta: float) -> float:
-    """How likely so many answers prove an error of at most `limit`, if each is wrong with a chance of `rate`."""
-    few, many = -1, count
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (middle, many) if p_of_few(middle, count, limit) <= delta else (few, middle)
-    return p_of_few(few, count, rate) if few >= 0 else 0.0
+    """The chance that `count` answers prove an error of at most `limit`, if each is wrong with a chance of `rate`."""
+    enough = bisect_right(range(count), delta, key=lambda errors: p_of_few(errors, count, limit))
+    return p_of_few(enough - 1, count, rate) if enough else 0.0
 
 
 def prove_in_sequence(p_values: Sequence[float], delta: float) -> int:
-    """Fixed-sequence testing: how many claims, from the first on, are proven together.
+    """Fixed-sequence testing: how many claims, starting with the first, are proven together.
 
-    The order must not come from the sample the p-values are of. Each is tested at the full `delta`, and testing ends
-    with the first that fails: the first false claim in the order is made with a chance of at most `delta`, and without
-    it no later one is.
+    The order must not depend on the sample behind the p-values. Each claim is tested at the full `delta`, and testing
+    stops at the first that fails. So the first false claim in the order passes with a chance of at most `delta`, and
+    no later one is reached without it.
     """
     return next((place for place, p in enumerate(p_values) if not p <= delta), len(p_values))
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """The exact one-sided p-value: how likely at least so many wins are if each disagreement is a coin toss."""
+    """The exact one-sided p-value: the chance of at least this many wins if each disagreement is a coin toss."""
     count = wins + losses
     return float(special.bdtr(losses, count, 0.5)) if count else 1.0
 
@@ -100,16 +93,15 @@ def mcnemar(wins: int, losses: int) -> float:
 def compare_paired(
     challenger: Sequence[bool] | npt.NDArray[Any], champion: Sequence[bool] | npt.NDArray[Any], delta: float
 ) -> PairedComparison:
-    """Whether one classifier is better than another on the same questions, and by how much at least.
+    """Compare two classifiers on the same questions, with a lower bound of the difference.
 
     The difference is P(they disagree) x (2 P(the challenger is right, given that) - 1). Both factors are bounded
-    exactly; together they hold but for a chance of `delta`.
+    exactly, and both bounds hold together with a chance of at least 1 - `delta`.
     """
     one, other = np.asarray(challenger, bool), np.asarray(champion, bool)
     if one.shape != other.shape or one.ndim != 1:
         raise ValueError(f"{one.shape} and {other.shape}: two classifiers are compared on the same questions")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta {delta}: a chance between 0 and 1")
+    check_chance("delta", delta)
     count, wins, losses = len(one), int((one & ~other).sum()), int((other & ~one).sum())
     if not count:
         return PairedComparison(0, 0, 0, 0.0, -1.0, 1.0)
@@ -121,8 +113,12 @@ def compare_paired(
     )
 
 
-def _demand(hits: int, count: int, delta: float) -> None:
+def _check(hits: int, count: int, delta: float) -> None:
     if not 0 <= hits <= count:
         raise ValueError(f"{hits} of {count}: no such share")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta {delta}: a chance between 0 and 1")
+    check_chance("delta", delta)
+
+
+def check_chance(name: str, value: float) -> None:
+    if not 0.0 < value < 1.0:
+        raise ValueError(f"{name} {value}: a chance between 0 and 1")

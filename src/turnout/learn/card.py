@@ -1,7 +1,7 @@
-"""A model's card: one HTML file that says what a model is, what it was made from, how good it is and where it is not.
+"""A model's card: one HTML file that says what a model is, what it was made from and how good it is.
 
-It stands alone: no script, nothing fetched, pictures drawn in place as SVG, readable by day and by night and as XML.
-Labels and texts are strangers' words: every one of them is escaped, and none can reverse or hide what is read.
+The file is self-contained: no script, nothing fetched, pictures as inline SVG, light and dark mode, valid XML.
+Labels and texts are untrusted: all are escaped, and control characters that reverse or hide text are replaced.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from .metric import (
     score_labels,
 )
 
-# Precision that a gate is usually asked for.
+# Precisions that gates are usually chosen for.
 PRECISIONS = (0.95, 0.98, 0.99)
-# Labels listed one by one; of more, the weakest.
+# Labels in a table; of more, only the weakest or the largest are listed.
 MOST_LABELS = 40
-# Half the width of a card, so that text in the picture has the size it says.
+# Half the width of a card, so that text in a picture has its nominal size.
 WIDTH, HEIGHT = 440, 330
 LEFT, RIGHT, TOP, BOTTOM = 44, 14, 28, 34
-# Room of the histogram under the reliability diagram.
+# The height of the histogram under the reliability diagram.
 COUNTS = 54
-# Cells of a confusion matrix that hold their number; more are a picture only.
+# A confusion matrix of at most this many labels has numbers in its cells.
 NUMBERED = 14
-# Labels whose names stand beside a confusion matrix, and how much of a name.
+# A confusion matrix of at most this many labels shows their names, cut to this many characters.
 NAMED, NAME_CHARACTERS = 60, 24
 # Confusions listed in words, the most frequent first.
 LISTED = 8
-# A share of fewer answers than this jumps about; the curve begins where there are so many.
+# The share of fewer answers than this is unsteady; the curve begins here.
 STEADY = 20
 QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-# What XML cannot hold, and what would turn the reading direction around.
+# Characters that XML cannot hold, and those that change the reading direction.
 _unfit = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}\ud800-\udfff\ufffe\uffff]")
 
 
@@ -64,41 +64,41 @@ class Picture(NamedTuple):
 
 
 class ModelCard(Struct, frozen=True):
-    """What a card says, of whatever kind of model. Answers come from questions the model has not seen."""
+    """The content of a card, for any kind of model. Its answers are to questions the model has not seen."""
 
     title: str
     what: str
-    """One or two sentences: what it decides, and for which profile."""
+    """What the model decides, and for which profile, in one or two sentences."""
     true: Sequence[str] = ()
     said: Sequence[str] = ()
     confidence: Sequence[float] = ()
     labels: Sequence[str] = ()
-    """The order of labels; others come behind them."""
+    """The order of the labels; any others follow."""
     judged_on: str = "questions it has not seen"
     """Where `true` and `said` come from."""
     facts: Sequence[tuple[str, str]] = ()
-    """What identifies it: digest, profile, when it was made."""
+    """What identifies the model: digest, profile, when it was made."""
     data_hash: str = ""
     counts: Mapping[str, int] = {}
-    """Rows learnt from, by label."""
+    """Training rows by label."""
     sources: Mapping[str, int] = {}
-    """Rows learnt from, by who labelled them."""
+    """Training rows by who labelled them."""
     fitted: Sequence[tuple[str, str]] = ()
     """How it was fitted: features, heads, seed."""
     metrics: Sequence[tuple[str, str, str]] = ()
-    """More figures than those computed here: name, value, what it means."""
+    """Figures beside those computed here: name, value, meaning."""
     gate: float | None = None
-    """The gate it stands behind, marked in the curve."""
+    """The gate of its layer, marked in the curve."""
     pictures: Sequence[Picture] = ()
-    """Others than those drawn here of its answers."""
+    """Pictures beside those drawn here of its answers."""
     limits: Sequence[str] = ()
-    """What it is known not to do."""
+    """Known limits."""
     repeat: Sequence[str] = ()
-    """Commands that make it again."""
+    """Commands that make the model again."""
 
 
 def identify(manifest: Manifest) -> list[tuple[str, str]]:
-    """The facts that say which model a card is of."""
+    """The facts that say which model a card belongs to."""
     return [
         ("digest", manifest.digest),
         ("profile", f"{manifest.profile} {manifest.profile_hash}"),
@@ -108,7 +108,7 @@ def identify(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def safe(text: str) -> str:
-    """A stranger's words, as they may stand in the page: shown, never obeyed."""
+    """Untrusted text, escaped for the page."""
     return html.escape(_unfit.sub("\ufffd", text))
 
 
@@ -117,7 +117,7 @@ def percent(share: float) -> str:
 
 
 def render_card(card: ModelCard) -> str:
-    """The file's text."""
+    """The HTML of the card."""
     right = [one == other for one, other in zip(card.true, card.said, strict=True)]
     body = [
         f"<header><p class='kicker'>model card</p><h1>{safe(card.title)}</h1><p class='what'>{safe(card.what)}</p>",
@@ -167,10 +167,10 @@ def _plots(card: ModelCard, right: Sequence[bool]) -> str:
     coverage = _figure(
         "How much can it decide?",
         draw_coverage(curve(right, card.confidence), card.gate),
-        "From the surest questions on the left to all of them: so many decided, that share of them right.",
+        "From the surest questions (left) to all of them: the share decided, and the share of those that is right.",
     )
-    said = "A row for each true label, a column for each answer; the diagonal is right." + list_confusions(confusion)
-    mistakes = _figure("Which label is taken for which?", draw_confusion(confusion), said, kind=" class='wide'")
+    caption = "A row for each true label, a column for each answer; the diagonal is right." + list_confusions(confusion)
+    mistakes = _figure("Which label is taken for which?", draw_confusion(confusion), caption, kind=" class='wide'")
     return f"<div class='plots'>{reliability}{coverage}</div>{mistakes}"
 
 
@@ -183,7 +183,7 @@ def _section(title: str, content: str, tag: str = "div") -> str:
 
 
 def _table(rows: Iterable[Sequence[str]], *kinds: str, head: str = "") -> str:
-    """A name and its values in each row; `kinds` are the classes of the columns behind the name."""
+    """A table with a name and its values in each row; `kinds` are the class attributes of the value columns."""
     lines = [
         f"<tr><th>{safe(name)}</th>"
         + "".join(f"<td{kind}>{safe(cell)}</td>" for kind, cell in zip(kinds or [""], cells, strict=True))
@@ -216,8 +216,8 @@ def _figures(card: ModelCard, right: Sequence[bool]) -> Iterable[tuple[str, str,
         yield "Brier score", f"{brier(right, sure):.4f}", "mean squared distance; lower is better"
         for precision in PRECISIONS:
             covered, gate = coverage_at(right, sure, precision=precision)
-            told = f"with hindsight, at gate {gate:.3f}" if covered else "no gate gives it"
-            yield f"decided at {precision:.0%} precision", percent(covered), told
+            note = f"with hindsight, at gate {gate:.3f}" if covered else "no gate gives it"
+            yield f"decided at {precision:.0%} precision", percent(covered), note
     yield from card.metrics
 
 
@@ -239,7 +239,7 @@ def _more(count: int, which: str) -> str:
 
 
 class _Plot:
-    """A picture in the units of what it shows."""
+    """A picture with two axes; coordinates are in the units of the axes."""
 
     def __init__(self, across: tuple[float, float], up: tuple[float, float], bottom: float = HEIGHT - BOTTOM) -> None:
         self.across, self.up, self.bottom = across, up, bottom
@@ -257,9 +257,9 @@ class _Plot:
         (x1, y1), (x2, y2) = ((self.x(across), self.y(up)) for across, up in (start, end))
         self.parts.append(f"<line class='{kind}' x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}'/>")
 
-    def text(self, x: float, y: float, said: str, anchor: str = "start", kind: str = "tick") -> None:
-        """At a place of the picture."""
-        self.parts.append(f"<text class='{kind}' x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{said}</text>")
+    def text(self, x: float, y: float, text: str, anchor: str = "start", kind: str = "tick") -> None:
+        """Write a text; `x` and `y` are in pixels."""
+        self.parts.append(f"<text class='{kind}' x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{text}</text>")
 
     def curve(self, points: Iterable[tuple[float, float]], kind: str = "mark") -> str:
         listed = " ".join(f"{self.x(across):.1f},{self.y(up):.1f}" for across, up in points)
@@ -267,8 +267,8 @@ class _Plot:
         return listed
 
     def dot(self, across: float, up: float, title: str = "") -> None:
-        told = f"<title>{title}</title>" if title else ""
-        self.parts.append(f"<circle class='dot' cx='{self.x(across):.1f}' cy='{self.y(up):.1f}' r='4'>{told}</circle>")
+        note = f"<title>{title}</title>" if title else ""
+        self.parts.append(f"<circle class='dot' cx='{self.x(across):.1f}' cy='{self.y(up):.1f}' r='4'>{note}</circle>")
 
     def ticks(self, across: Sequence[float], up: Sequence[float], form: str = "{:g}", scale: float = 100) -> None:
         for value in up:
@@ -306,32 +306,32 @@ def draw_reliability(bins: Sequence[Bin], confidence: Sequence[float]) -> str:
         plot.line("span", (one.confidence, one.floor), (one.confidence, one.ceiling))
     plot.curve((one.confidence, one.accuracy) for one in bins)
     for one in bins:
-        said = f"says {one.confidence:.3f}, is right {one.accuracy:.3f} of {one.count:,}"
-        plot.dot(one.confidence, one.accuracy, said)
+        title = f"says {one.confidence:.3f}, is right {one.accuracy:.3f} of {one.count:,}"
+        plot.dot(one.confidence, one.accuracy, title)
     return plot.svg("Reliability diagram", "confidence, %", "right, %")
 
 
-def draw_coverage(found: Curve, gate: float | None) -> str:
-    # How many answers a curve is of, as far as it tells: its smallest step is one of them, or a few alike.
-    rows = 1 / float(np.diff(found.coverage, prepend=0.0).min(initial=1.0))
-    steady = found.coverage * rows >= min(STEADY, rows / 2)
-    found = Curve(found.gate[steady], found.coverage[steady], found.accuracy[steady])
-    lowest = float(found.accuracy.min(initial=1.0))
-    # The scale begins at a round number below the curve, so that the part that matters is not a line at the top.
+def draw_coverage(gates: Curve, gate: float | None) -> str:
+    # The number of answers, estimated from the curve's smallest step: one answer, or a few of equal confidence.
+    rows = 1 / float(np.diff(gates.coverage, prepend=0.0).min(initial=1.0))
+    steady = gates.coverage * rows >= min(STEADY, rows / 2)
+    shown = Curve(gates.gate[steady], gates.coverage[steady], gates.accuracy[steady])
+    lowest = float(shown.accuracy.min(initial=1.0))
+    # The scale begins at a round number below the curve; from 0 the curve would be a line at the top.
     floor = next((low for low in (0.95, 0.9, 0.8, 0.6, 0.4, 0.2) if lowest >= low), 0.0)
     plot = _Plot((0, 1), (floor, 1))
     plot.ticks(QUARTERS, [floor + (1 - floor) * step / 5 for step in range(6)])
-    # As many points as there are pixels: a curve of a million questions is no larger a file.
-    keep = np.unique(np.linspace(0, len(found.coverage) - 1, min(len(found.coverage), WIDTH)).astype(np.int64))
+    # At most one point per pixel, so the file does not grow with the number of questions.
+    keep = np.unique(np.linspace(0, len(shown.coverage) - 1, min(len(shown.coverage), WIDTH)).astype(np.int64))
     if len(keep):
-        line = plot.curve(zip(found.coverage[keep], found.accuracy[keep], strict=True))
-        first, last = (plot.x(found.coverage[keep[at]]) for at in (0, -1))
+        line = plot.curve(zip(shown.coverage[keep], shown.accuracy[keep], strict=True))
+        first, last = (plot.x(shown.coverage[keep[at]]) for at in (0, -1))
         plot.parts.append(f"<polygon class='area' points='{first:.1f},{plot.bottom} {line} {last:.1f},{plot.bottom}'/>")
-    # Left of a point the curve is above it: what is said of one stands below, in a row of its own over the gate's.
+    # Left of a point the curve is above it, so its label goes below, in a row of its own above the gate's label.
     for row, precision in enumerate((0.99, 0.98)):
-        good = np.flatnonzero(found.accuracy >= precision - 1e-12)
+        good = np.flatnonzero(shown.accuracy >= precision - 1e-12)
         if good.size:
-            share, height = float(found.coverage[good[-1]]), float(found.accuracy[good[-1]])
+            share, height = float(shown.coverage[good[-1]]), float(shown.accuracy[good[-1]])
             anchor, shift = ("end", -5) if plot.x(share) > WIDTH * 0.4 else ("start", 5)
             below = plot.bottom - 28 - 18 * row
             plot.parts.append(
@@ -340,8 +340,8 @@ def draw_coverage(found: Curve, gate: float | None) -> str:
             )
             plot.dot(share, height)
             plot.text(plot.x(share) + shift, below, f"{share:.0%} at {precision:.0%}", anchor, "ink")
-    if gate is not None and (passing := np.flatnonzero(found.gate >= gate)).size:
-        share = float(found.coverage[passing[-1]])
+    if gate is not None and (passing := np.flatnonzero(shown.gate >= gate)).size:
+        share = float(shown.coverage[passing[-1]])
         anchor, shift = ("end", -5) if share > 0.5 else ("start", 5)
         plot.line("gate", (share, floor), (share, 1))
         plot.text(plot.x(share) + shift, plot.bottom - 8, f"gate {gate:.2f}: {share:.0%} decided", anchor)
@@ -349,7 +349,7 @@ def draw_coverage(found: Curve, gate: float | None) -> str:
 
 
 def draw_frontier(curves: Sequence[tuple[Sequence[FrontierPoint], FrontierPoint]]) -> str:
-    """Quality over cost, with the chosen point of each curve; the first is solid. Dotted: tiers drawn by lot."""
+    """Quality over cost, with the chosen point of each curve. The first curve is solid; random choice is dotted."""
     every = [point for points, _ in curves for point in points]
     costs, qualities = [point.cost for point in every], [point.quality for point in every]
     plot = _Plot((min(costs), max(costs)), (min(qualities), max(qualities)))
@@ -362,25 +362,25 @@ def draw_frontier(curves: Sequence[tuple[Sequence[FrontierPoint], FrontierPoint]
     return plot.svg("Cost and quality", "cost of an answer", "quality")
 
 
-def draw_confusion(found: Confusion) -> str:
-    size = len(found.labels)
+def draw_confusion(confusion: Confusion) -> str:
+    size = len(confusion.labels)
     named, numbered = size <= NAMED, size <= NUMBERED
     wide, beside, above = WIDTH + 110, 150 if named else 4, 110 if named else 4
     cell = min((wide - beside - 30) / max(size, 1), 64.0)
     tile = cell - min(1.5, cell / 10)
-    totals = np.maximum(found.counts.sum(axis=1), 1)
+    totals = np.maximum(confusion.counts.sum(axis=1), 1)
     parts: list[str] = []
     for row, column in np.ndindex(size, size):
-        count = int(found.counts[row, column])
+        count = int(confusion.counts[row, column])
         if not count and not numbered:
             continue
         left, top = beside + column * cell, above + row * cell
-        # A handful of mistakes must be seen beside hundreds of right answers: the square root lifts them.
+        # The square root keeps a handful of mistakes visible beside hundreds of right answers.
         strength = 0.04 if not count else 0.08 + 0.87 * math.sqrt(count / totals[row])
         parts.append(
             f"<rect class='{'good' if row == column else 'bad'}' x='{left:.1f}' y='{top:.1f}' width='{tile:.1f}' "
             f"height='{tile:.1f}' rx='{min(cell / 12, 4):.1f}' fill-opacity='{strength:.3f}'>"
-            f"<title>{safe(found.labels[row])} taken for {safe(found.labels[column])}: {count:,}</title></rect>"
+            f"<title>{safe(confusion.labels[row])} taken for {safe(confusion.labels[column])}: {count:,}</title></rect>"
         )
         if numbered and count:
             parts.append(
@@ -388,7 +388,7 @@ def draw_confusion(found: Confusion) -> str:
                 f"y='{top + tile / 2 + 4:.1f}' text-anchor='middle'>{count:,}</text>"
             )
     font = min(11.0, max(cell * 0.8, 5.0))
-    for place, label in enumerate(found.labels if named else ()):
+    for place, label in enumerate(confusion.labels if named else ()):
         name = safe(label if len(label) <= NAME_CHARACTERS else f"{label[: NAME_CHARACTERS - 1]}…")
         middle = place * cell + cell / 2 + font / 3
         places = (
@@ -399,14 +399,14 @@ def draw_confusion(found: Confusion) -> str:
     return _svg(above + cell * size + 8, "Confusion matrix", parts, width=wide)
 
 
-def list_confusions(found: Confusion) -> str:
+def list_confusions(confusion: Confusion) -> str:
     """The most frequent mistakes, in words."""
-    off = found.counts.copy()
+    off = confusion.counts.copy()
     np.fill_diagonal(off, 0)
     order = np.argsort(-off, axis=None, kind="stable")[:LISTED]
     lines = "".join(
-        f"<li>{safe(found.labels[row])} taken for {safe(found.labels[column])}: {off[row, column]:,} of "
-        f"{found.counts[row].sum():,}</li>"
+        f"<li>{safe(confusion.labels[row])} taken for {safe(confusion.labels[column])}: {off[row, column]:,} of "
+        f"{confusion.counts[row].sum():,}</li>"
         for row, column in zip(*np.unravel_index(order, off.shape), strict=True)
         if off[row, column]
     )

@@ -1,7 +1,4 @@
-"""A challenger and the champion, each in its place in the same profile, and what is known about either.
-
-Both are read and built as the profile's student would be; only the folder differs.
-"""
+"""A challenger and the champion, each built into the same profile. Only the folder of the model differs."""
 
 from __future__ import annotations
 
@@ -29,12 +26,16 @@ from turnout.core.verdict import Verdict
 
 from .registry import RegisteredModel, find_candidate
 
+STUDENT, GAIN = "student.v1", "gain.v1"
+TRAINED = (STUDENT, GAIN)
+"""The kinds of layers that serve a model of the registry."""
+
 
 class Contest(Struct, frozen=True):
     profile: str
-    """The profile's own name, which the shelf knows it by."""
+    """The profile's own name, as on the shelf."""
     typed: str
-    """The profile as the user named it, for hints that can be typed again."""
+    """The profile as the user typed it, for commands in hints."""
     layer: str
     kind: str
     challenger: RegisteredModel
@@ -42,10 +43,10 @@ class Contest(Struct, frozen=True):
     """A digest, or `shipped`."""
     new: Router
     old: Router | None
-    """None where nothing serves yet."""
+    """None if nothing serves yet."""
     cases: list[Case]
     plain: Router
-    """The profile as it decides now, with the champion or without any model."""
+    """The profile as it decides now, with the champion or without a model."""
 
 
 def open_contest(
@@ -56,8 +57,8 @@ def open_contest(
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
 ) -> Contest:
-    """The challenger of that digest, or the newest, and the champion; neither is served by this."""
-    plain = build_with(profile, None, None, embedder=embedder, config=config)
+    """The challenger with that digest, or the newest one, and the champion. What serves does not change."""
+    plain = build_with(profile, embedder=embedder, config=config)
     name, entry = find_trained(plain.name, plain.resolved["layers"], layer)
     train = f"turnout train -p {shlex.quote(str(profile))}"
     challenger = find_candidate(plain.name, name, digest, train)
@@ -65,7 +66,7 @@ def open_contest(
         raise LearnError(f"{challenger.digest} serves already: name another, or train one ({train})")
     old = Router(plain) if find_model(dict(plain.resolved), name, None) is not None else None
     if old is not None:
-        place_of(old, name)  # a champion that is there and cannot be asked is not the same as none
+        place_of(old, name)  # a champion that cannot be asked is an error, unlike no champion
     cases = read_chain(profile).cases
     return Contest(
         plain.name,
@@ -82,53 +83,52 @@ def open_contest(
 
 
 def place_of(router: Router, layer: str) -> Placed:
-    """The layer, with a model in it."""
-    for placed in router.profile.layers:
-        if placed.id == layer:
-            if placed.cost == "network":
-                said = (
-                    "its vectors come from a server: compare it where the embedder is installed (turnout-build-minilm)"
-                )
-                raise LearnError(f"{router.profile.name}/{layer} cannot be asked here, {said}")
-            if placed.call is None:
-                why = placed.absent or f"no installed package provides {placed.kind}"
-                raise LearnError(f"{router.profile.name}/{layer} has no model in its place: {why}")
-            return placed
-    known = ", ".join(placed.id for placed in router.profile.layers)
-    raise LearnError(f"profile {router.profile.name!r} has no layer {layer!r} (it has: {known})")
+    """The layer; raises LearnError if no model in it can be asked here."""
+    profile = router.profile
+    placed = next((placed for placed in profile.layers if placed.id == layer), None)
+    if placed is None:
+        known = ", ".join(placed.id for placed in profile.layers)
+        raise LearnError(f"profile {profile.name!r} has no layer {layer!r} (it has: {known})")
+    if placed.cost == "network":
+        why = "its vectors come from a server: compare it where the embedder is installed (turnout-build-minilm)"
+        raise LearnError(f"{profile.name}/{layer} cannot be asked here, {why}")
+    if placed.call is None:
+        why = placed.absent or f"no installed package provides {placed.kind}"
+        raise LearnError(f"{profile.name}/{layer} has no model in its place: {why}")
+    return placed
 
 
 def asker(router: Router, layer: str) -> Callable[[str], Verdict | None]:
-    """What the model in a layer's place says of a text, whatever the layers before it would say."""
+    """A function that asks the model of this layer alone about a text."""
     call, read = place_of(router, layer).call, router.profile.read
 
     def ask(text: str) -> Verdict | None:
-        said = call(read(Query(text))) if call is not None else None
-        return said if isinstance(said, Verdict) else None
+        verdict = call(read(Query(text))) if call is not None else None
+        return verdict if isinstance(verdict, Verdict) else None
 
     return ask
 
 
 def build_with(
     profile: str | os.PathLike[str],
-    layer: str | None,
-    folder: File | None,
+    layer: str | None = None,
+    folder: File | None = None,
     *,
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
     instead: bool = False,
 ) -> Profile:
-    """The profile with the model of that folder in a layer's place; without a folder, as it is.
+    """The profile with the model of that folder in a layer; without a folder, as it is.
 
-    `instead` is for a layer whose own table names its model: no promotion reaches that one.
+    `instead` also replaces a model that the layer's own table names, which a promotion cannot.
     """
     chain = apply_settings(read_chain(profile), settings_file(config))
     warn_of(chain.notices, stacklevel=2)
     students = {} if folder is None or layer is None else {layer: folder.absolute()}
     for entry in chain.document.tree["layers"] if students and not instead else ():
         if layer_id(entry) == layer and ("model" in entry or "artefact" in entry):
-            said = "no promotion reaches it: take `model` and `artefact` out of its table"
-            raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {said}")
+            advice = "no promotion reaches it: take `model` and `artefact` out of its table"
+            raise LearnError(f"the profile {profile} names the model of its layer {layer!r} itself, so {advice}")
     return build(
         chain.document, chain.remarks, embedder=embedder, beside=chain.beside, students=students, notices=chain.notices
     )
@@ -139,9 +139,9 @@ class ServingLayer(NamedTuple):
 
     router: Router
     layer: str
-    """The layer that is trained."""
+    """The id of the trained layer."""
     digest: str | None
-    """What the registry calls the model there; None where none is."""
+    """The digest of its model; None if it has none."""
 
 
 def open_serving(
@@ -151,38 +151,33 @@ def open_serving(
     embedder: Embeds | None = None,
     config: str | os.PathLike[str] | None = None,
 ) -> ServingLayer:
-    built = build_with(profile, None, None, embedder=embedder, config=config)
+    built = build_with(profile, embedder=embedder, config=config)
     name, _ = find_trained(built.name, built.resolved["layers"], layer)
     served = any(placed.id == name and placed.call is not None for placed in built.layers)
     return ServingLayer(Router(built), name, champion_digest(built.name, name) if served else None)
 
 
-STUDENT, GAIN = "student.v1", "gain.v1"
-TRAINED = (STUDENT, GAIN)
-"""Kinds of layers that serve a model of the registry."""
-
-
 def find_layer(
     profile: str, entries: Iterable[Mapping[str, Any]], kinds: tuple[str, ...], name: str | None = None, hint: str = ""
 ) -> tuple[str, Mapping[str, Any]]:
-    """The id and the table of the layer of these kinds; `hint` is what to do where there is none."""
-    found = {layer_id(entry): entry for entry in entries if entry.get("kind") in kinds}
+    """The id and the table of the layer of these kinds; `hint` says what to do if there is none."""
+    layers = {layer_id(entry): entry for entry in entries if entry.get("kind") in kinds}
     what = f"{' or '.join(kinds)} layer"
-    if name is not None and name not in found:
-        known = suggest(name, found) or (f" (it has: {', '.join(found)})" if found else "")
+    if name is not None and name not in layers:
+        known = suggest(name, layers) or (f" (it has: {', '.join(layers)})" if layers else "")
         raise LearnError(f"profile {profile!r} has no {what} {name!r}{known}")
-    if not found:
+    if not layers:
         raise LearnError(f"profile {profile!r} has no {what}{hint}")
-    if name is None and len(found) > 1:
-        raise LearnError(f"profile {profile!r} has several of {what}: --layer {' or --layer '.join(found)}")
-    chosen = name or next(iter(found))
-    return chosen, found[chosen]
+    if name is None and len(layers) > 1:
+        raise LearnError(f"profile {profile!r} has several of {what}: --layer {' or --layer '.join(layers)}")
+    chosen = name or next(iter(layers))
+    return chosen, layers[chosen]
 
 
 def find_trained(
     profile: str, entries: Iterable[Mapping[str, Any]], name: str | None = None
 ) -> tuple[str, Mapping[str, Any]]:
-    """The layer that serves a model of the registry: of several the only one with models of the user's own, else the
+    """The layer that serves a model of the registry. Of several, the only one with models of the user's own, else the
     first."""
     trained = {layer_id(entry): entry for entry in entries if entry.get("kind") in TRAINED}
     if name is None and len(trained) > 1:

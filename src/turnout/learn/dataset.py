@@ -1,8 +1,8 @@
-"""Examples to learn from: who says what a question is stays with the label, and no row is lost without a word.
+"""Labelled examples to train on, each with who labelled it.
 
-Rows come from files (JSONL, CSV, Parquet, what `turnout export` wrote) and from the decision log itself. A row is used,
-or skipped and counted for a reason the user can do nothing about (it has no label, its text was not kept, it is
-another profile's), or reported as a mistake; all mistakes of all files at once.
+Rows come from files (JSONL, CSV, Parquet, the output of `turnout export`) and from the decision log. Every row is used,
+skipped and counted for a reason the user cannot change (no label, no text kept, another profile), or reported as a
+mistake. All mistakes of all files are reported at once.
 """
 
 from __future__ import annotations
@@ -28,23 +28,21 @@ from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
-from .rows import QUOTED, BadRow, quote, read_file
+from .rows import QUOTED, SHOWN, BadRow, quote, read_file
 
 By = Literal["human", "seed", "teacher", "outcome"]
-"""Who says so, the most believed first. A seed is written by people, but is not anyone's traffic."""
+"""Who gave a label, the most trusted first. A seed is written by people, but comes from no traffic."""
 BELIEVED: tuple[By, ...] = get_args(By)
-# T-RT-7 of the threat model: a model's label never counts more than half of a person's, nor does a guess from what
-# happened afterwards.
+# T-RT-7 of the threat model: a label by a model, or one guessed from what happened later, counts at most half of a
+# person's.
 WEIGHTS: Mapping[By, float] = {"human": 1.0, "seed": 1.0, "teacher": 0.5, "outcome": 0.5}
 
 OUT_OF_SCOPE = "oos"
-"""The label of a question that is for none of the routes; it teaches a student when not to answer."""
+"""The label of a question for none of the routes; it teaches a student when not to answer."""
 
 JOIN = " + "
-"""Between the routes of an answer that has several; a label is written the same way."""
+"""Separates several routes in an answer or a label."""
 
-# What is shown of a long list of mistakes: about a screen.
-SHOWN = 20
 _TEXTS = ("text", "label", "label_by", "human", "human_by", "teacher", "session", "tenant", "profile", "created_at")
 
 
@@ -57,24 +55,24 @@ class Example(Struct, frozen=True):
     session: str | None = None
     tenant: str = ""
     who: str = ""
-    """The person who labelled it, where that is known."""
+    """The person who labelled it, if known."""
     at: int = 0
-    """When it was asked, in milliseconds since 1970; 0 where that is unknown."""
+    """When it was asked, in milliseconds since 1970; 0 if unknown."""
     weight: float = 1.0
     id: str = ""
     where: str = ""
     """`labels.jsonl:7`"""
     count: int = 1
-    """How many rows it stands for, once duplicates are collapsed."""
+    """How many rows it stands for after duplicates are collapsed."""
 
     @property
     def belief(self) -> int:
-        """The rank of who labelled it: 0 is believed most."""
+        """The rank of its labeller: 0 is trusted most."""
         return BELIEVED.index(self.by)
 
 
 class Examples(Struct, frozen=True):
-    """Rows that can be learnt from, and what became of the others."""
+    """Usable rows, remarks for the user, and how many rows were skipped for which reason."""
 
     rows: tuple[Example, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -92,39 +90,44 @@ class Examples(Struct, frozen=True):
         return [row.label for row in self.rows]
 
     def counts(self) -> dict[str, int]:
-        """Rows by label, in the order of names."""
+        """Rows by label, sorted by name."""
         return dict(sorted(Counter(row.label for row in self.rows).items()))
 
     def by(self) -> dict[str, int]:
-        """Rows by who labelled them, the most believed first."""
-        found = Counter(row.by for row in self.rows)
-        return {by: found[by] for by in BELIEVED if found[by]}
+        """Rows by who labelled them, the most trusted first."""
+        counts = Counter(row.by for row in self.rows)
+        return {by: counts[by] for by in BELIEVED if counts[by]}
 
 
 def folded(text: str) -> str:
-    """The text as two rows are compared by: folded, and every run of space one space."""
+    """The text as rows are compared: folded, with every run of white space as one space."""
     return " ".join(fold(text).text.split())
 
 
+def hash_text(text: str) -> bytes:
+    """Eight bytes that depend on the text alone, the same on every machine."""
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
+
+
 def row_key(row: Example) -> str:
-    """What an example says, in 64 bits: the same question with the same label has the same key."""
-    return hashlib.blake2b(f"{folded(row.text)}\0{row.label}".encode(errors="replace"), digest_size=8).hexdigest()
+    """A key of 64 bits: the same question with the same label has the same key."""
+    return hash_text(f"{folded(row.text)}\0{row.label}").hex()
 
 
 def in_order(label: str) -> str:
-    """Several routes are the same answer in any order."""
+    """The label with its routes sorted: several routes are the same answer in any order."""
     return JOIN.join(sorted(label.split(JOIN)))
 
 
 def hash_examples(rows: Iterable[Example]) -> str:
-    """What these examples teach, whatever order they come in: text, label, who says so, how much it counts."""
+    """A hash of texts, labels, labellers and weights; the order of the rows does not matter."""
     each = sorted(
         hashlib.blake2b(f"{row_key(row)}\0{row.by}\0{row.weight!r}".encode(), digest_size=16).digest() for row in rows
     )
     return hashlib.sha256(b"".join(each)).hexdigest()
 
 
-# --- where rows come from
+# --- reading
 
 
 def read_examples(
@@ -136,13 +139,13 @@ def read_examples(
     text: str = "text",
     label: str = "label",
 ) -> Examples:
-    """The examples of one file or several; raises BadExamples with every mistake of all of them.
+    """The examples of one file or several; raises BadExamples with every mistake in them.
 
-    `routes` are the labels there may be, any if None. Rows of `turnout export` that are another profile's than
-    `profile` are skipped. `by` is who labelled rows that do not say. `text` and `label` are the columns of these.
+    `routes` are the allowed labels, None for any. Rows of `turnout export` from a profile other than `profile` are
+    skipped. `by` is the labeller of rows that name none. `text` and `label` are the names of their columns.
     """
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    taken = _Collector(routes, profile, by)
+    collector = _Collector(routes, profile, by)
     form = f'{{"{text}": "…", "{label}": "…"}}'
 
     def take(where: str, row: Mapping[str, Any]) -> None:
@@ -150,7 +153,7 @@ def read_examples(
             if name not in row:
                 near = suggest(name, row) or f" (it has: {', '.join(map(str, list(row)[:8])) or 'none'})"
                 raise BadRow(f"no field {name!r}{near}")
-        taken.take(where, {**row, "text": row[text], "label": row[label]})
+        collector.take(where, {**row, "text": row[text], "label": row[label]})
 
     problems = [
         problem
@@ -159,12 +162,12 @@ def read_examples(
     ]
     if problems:
         raise BadExamples(problems, SHOWN)
-    return taken.examples()
+    return collector.examples()
 
 
 def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
-    """The examples that come with a shipped profile; none for a profile that has none."""
-    if not profile.replace("-", "").isalnum():  # a path, say: no shipped profile is called so
+    """The examples that ship with a profile; empty if there are none."""
+    if not profile.replace("-", "").isalnum():  # a path, say; no shipped profile has such a name
         return Examples()
     path = File(str(resources.files("turnout.profiles"))) / "seeds" / f"{profile}.jsonl"
     return read_examples(path, routes=routes, by="seed") if path.is_file() else Examples()
@@ -173,35 +176,31 @@ def read_seeds(profile: str, routes: Sequence[str] | None = None) -> Examples:
 def read_log(
     records: Records, *, profile: str, routes: Sequence[str] | None = None, span: TimeSpan = ALWAYS
 ) -> Examples:
-    """The labelled decisions of one tenant's log. What cannot be used is counted: no one corrects a log."""
-    taken = _Collector(routes, profile, "teacher")
+    """The labelled decisions of one tenant's log. Unusable rows count as skipped, since a log cannot be edited."""
+    collector = _Collector(routes, profile, "teacher")
     for label in records.labels(span=span, profile=profile):
         row: dict[str, Any] = {name: getattr(label, name) for name in ("text", "human", "human_by", "teacher")}
         row |= {"id": label.id, "label": label.label, "session": label.session, "tenant": records.tenant}
-        taken.seen += 1
-        # A snippet that is as long as snippets get is most likely the beginning of something longer.
+        collector.seen += 1
+        # A snippet of the maximum length is most likely cut.
         if label.kept == "snippet" and label.text is not None and len(label.text) >= SNIPPET_CHARACTERS:
-            taken.skipped["only the beginning of the text was kept"] += 1
+            collector.skipped["only the beginning of the text was kept"] += 1
         elif label.label is not None and routes is not None and label.label not in routes:
-            taken.skipped[f"the label {label.label[:QUOTED]!r} is no route of {profile!r} any more"] += 1
+            collector.skipped[f"the label {label.label[:QUOTED]!r} is no route of {profile!r} any more"] += 1
         else:
             try:
-                taken.keep(f"log {label.id}", row, label.created_ms)
+                collector.keep(f"log {label.id}", row, label.created_ms)
             except BadRow as wrong:
-                taken.skipped[str(wrong)] += 1
-    return taken.examples()
+                collector.skipped[str(wrong)] += 1
+    return collector.examples()
 
 
 def read_for(
     profile: Profile, files: Sequence[str], *, seeds: bool = True, text: str = "text", label: str = "label"
 ) -> Examples:
-    """What a profile may learn from: these files, and its seeds or those of the profile it extends as long as both have
-    the same routes."""
-    own = (
-        read_examples(files, routes=profile.routes, profile=profile.name, text=text, label=label)
-        if files
-        else Examples()
-    )
+    """The training rows of a profile: these files, and its own seeds or, if they fit its routes, those of the profile
+    it extends."""
+    own = read_examples(files, routes=profile.routes, profile=profile.name, text=text, label=label)
     for name in (profile.name, profile.resolved.get("extends")) if seeds else ():
         found = read_seeds(current_name(name)) if isinstance(name, str) else Examples()
         if found.rows and {*found.labels} <= {*profile.routes, OUT_OF_SCOPE}:
@@ -210,37 +209,35 @@ def read_for(
 
 
 def read_logs(store: StoreReader, profile: Profile, *, tenant: str | None = None, span: TimeSpan = ALWAYS) -> Examples:
-    """The labelled decisions of a tenant's log; of all tenants by default."""
+    """The labelled decisions of one tenant's log, or of all tenants."""
     names = [tenant] if tenant is not None else store.tenants()
     logs = [read_log(store.records(name), profile=profile.name, routes=profile.routes, span=span) for name in names]
     return gather(*logs)
 
 
 def gather(*sources: Examples) -> Examples:
-    """Several as one."""
+    """Several sets of examples as one."""
     skipped: Counter[str] = Counter()
     for source in sources:
         skipped.update(source.skipped)
     rows = tuple(row for source in sources for row in source.rows)
-    return Examples(rows, tuple(dict.fromkeys(said for source in sources for said in source.remarks)), skipped)
-
-
-# --- one row
+    return Examples(rows, tuple(dict.fromkeys(remark for source in sources for remark in source.remarks)), skipped)
 
 
 class _Collector:
-    """What has been read so far."""
+    """The rows read so far, and the counts for the remarks."""
 
     def __init__(self, routes: Sequence[str] | None, profile: str | None, by: By) -> None:
         self.routes, self.profile, self.by = routes, profile, by
         self.rows: list[Example] = []
         self.skipped: Counter[str] = Counter()
         self.seen = 0
+        # Rows that both a person and a model have labelled, and those where they agree.
         self.both = self.agreed = 0
 
     def take(self, where: str, row: Mapping[str, Any]) -> None:
         self.seen += 1
-        self.keep(where, row, _moment(row.get("created_at")))
+        self.keep(where, row, _milliseconds(row.get("created_at")))
 
     def keep(self, where: str, row: Mapping[str, Any], at: int) -> None:
         for name in _TEXTS:
@@ -251,12 +248,12 @@ class _Collector:
             return
         label, human, teacher = (row.get(name) or None for name in ("label", "human", "teacher"))
         if label is None:
-            # In an export a row may have no label; in a file written by hand that is a gap.
+            # A row of an export may have no label; in a hand-written file that is a mistake.
             if not row.keys() & {"label_by", "human", "teacher"}:
                 raise BadRow("the label is empty: name a route, or take the row out")
             self.skipped["it has no label"] += 1
             return
-        by = _said_by(row, label, self.by)
+        by = _labeller(row, label, self.by)
         if row["text"] is None:
             self.skipped["its text was not kept"] += 1
             return
@@ -297,23 +294,20 @@ class _Collector:
         return Examples(tuple(self.rows), tuple(remarks), self.skipped)
 
 
-def _said_by(row: Mapping[str, Any], label: str, default: By) -> By:
-    said = row.get("label_by")
-    if said in (None, "") and (row.get("human") or row.get("teacher")):
-        said = "human" if row.get("human") == label else "teacher"
-    if said in (None, ""):
-        return default
-    if said not in BELIEVED:
-        raise BadRow(f"label_by {quote(said)}{suggest(said, BELIEVED)}: it may be {', '.join(BELIEVED)}")
-    by: By = said
-    return by
+def _labeller(row: Mapping[str, Any], label: str, default: By) -> By:
+    by: By | None = row.get("label_by") or None
+    if by is None and (row.get("human") or row.get("teacher")):
+        return "human" if row.get("human") == label else "teacher"
+    if by is not None and by not in BELIEVED:
+        raise BadRow(f"label_by {quote(by)}{suggest(by, BELIEVED)}: it may be {', '.join(BELIEVED)}")
+    return by or default
 
 
-def _moment(said: str | int | None) -> int:
-    if not isinstance(said, str) or not said:
+def _milliseconds(created_at: object) -> int:
+    if not isinstance(created_at, str) or not created_at:
         return 0
     try:
-        when = datetime.datetime.fromisoformat(said)
+        when = datetime.datetime.fromisoformat(created_at)
         return int(when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise BadRow(f"created_at {quote(said)} is no time such as 2026-11-01T08:30:00Z") from None
+        raise BadRow(f"created_at {quote(created_at)} is no time such as 2026-11-01T08:30:00Z") from None

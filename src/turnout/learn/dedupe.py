@@ -1,17 +1,16 @@
-"""Duplicates collapse into the row whose label is believed most, which then counts how many it stands for.
+"""Collapses duplicate rows into the one with the most trusted label, which counts how many rows it stands for.
 
-Two rows are the same if their folded texts are: whatever their labels, one stays. Two rows are nearly the same if most
-of their character shingles are; of those only rows with the same label collapse, because one word more or less may be
-just what tells two routes apart ("turn it on", "turn it off").
+Rows with the same folded text are duplicates, whatever their labels. Rows that share most of their character shingles
+are near duplicates, and collapse only if their labels are the same, because a single word may be the difference between
+two routes ("turn it on", "turn it off").
 
-Likeness is read from MinHash signatures. Rows are candidates if a band of their signatures is equal, and in every
-bucket of candidates each is compared with its neighbour and with the first: the time is linear in the rows, whatever
-they are. Collapsing is repeated until it finds nothing, so that doing it twice is doing it once.
+Similarity is estimated from MinHash signatures. Rows are candidates if a band of their signatures is equal, and in
+every bucket each row is compared with its neighbour and with the first, so the time is linear in the rows. Collapsing
+is repeated until nothing changes, so that doing it twice has no further effect.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,34 +20,34 @@ from msgspec import Struct
 
 from turnout.text.count import counted
 
-from .dataset import Example, folded
+from .dataset import Example, folded, hash_text
 
-# Shingles of four characters tell short questions apart that differ in one word, and survive a changed ending.
+# Shingles of four characters distinguish short questions that differ in one word, and survive a changed ending.
 SHINGLE = 4
-# The share of shingles two texts have in common: a changed word in a sentence of twelve. Below it paraphrases begin,
-# which are worth learning from.
+# The share of shingles that two near duplicates have in common: one changed word in a sentence of twelve. Below it are
+# paraphrases, which are worth learning from.
 ALIKE = 0.8
-# 16 bands of 8 make a pair that is exactly ALIKE a candidate with 95 %, one at 0.9 with more than 99.9 %.
+# With 16 bands of 8, a pair at exactly ALIKE is a candidate with 95 %, a pair at 0.9 with more than 99.9 %.
 BANDS, ROWS = 16, 8
-# Of a longer text the beginning and the end are compared: what a flood of copies varies is in neither or in both.
+# Only the beginning and the end of a longer text are compared.
 CHARACTERS = 4096
-# Signatures are computed for so many characters at a time: some 60 MB.
+# Signatures are computed for this many characters at a time, in about 60 MB.
 CHUNK = 1 << 20
-# Hashing is the same wherever and whenever it is done; any number would do.
+# A fixed seed, so that signatures are the same everywhere; any number would do.
 SEED = 0x7475726E
 
 
 class UniqueRows(Struct, frozen=True):
     rows: tuple[Example, ...]
     exact: int
-    """Rows that went because another has the same folded text."""
+    """Rows removed because another has the same folded text."""
     near: int
-    """Rows that went because another with the same label is nearly the same."""
+    """Rows removed as near duplicates of another with the same label."""
     remarks: tuple[str, ...] = ()
 
 
 def dedupe(rows: Sequence[Example]) -> UniqueRows:
-    """Each question once, in the order the remaining rows had."""
+    """Each question once; the remaining rows keep their order."""
     once, conflicts = collapse_exact(rows)
     left = collapse_near(once)
     exact, nearly = len(rows) - len(once), len(once) - len(left)
@@ -63,15 +62,15 @@ def dedupe(rows: Sequence[Example]) -> UniqueRows:
 
 
 def collapse_exact(rows: Sequence[Example]) -> tuple[list[Example], list[tuple[str, list[str]]]]:
-    """One row for each folded text: the one that is believed most, of several such the newest. And the questions that
-    people labelled differently, with their labels, the one that is used first."""
+    """One row for each folded text: the most trusted, and of several such the newest. Also the questions that people
+    labelled differently, with their labels, the used one first."""
     same: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         same.setdefault(folded(row.text), []).append(index)
     kept: list[tuple[int, Example]] = []
     conflicts: list[tuple[str, list[str]]] = []
     for indices in same.values():
-        # The last of those that are equally new: a line that was added to a file is meant.
+        # Of equally new rows the last one: a correction is usually appended to a file.
         ranked = sorted(indices, key=lambda index: (rows[index].belief, -rows[index].at, -index))
         best = rows[ranked[0]]
         count = sum(rows[index].count for index in indices)
@@ -90,7 +89,7 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
     signatures = sign(texts)
     order = _orders(texts)
     labels = np.unique(np.array([row.label for row in rows], dtype=object), return_inverse=True)[1]
-    # The best label first, then the one that stands for most, then any that does not depend on the order.
+    # The most trusted label first, then the row that stands for most, then a tie-break independent of the order.
     rank = np.empty(len(rows), dtype=np.int64)
     ranked = sorted(range(len(rows)), key=lambda index: (rows[index].belief, -rows[index].count, int(order[index])))
     rank[ranked] = np.arange(len(rows))
@@ -104,7 +103,7 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
         better = np.where(rank[pairs[:, 0]] < rank[pairs[:, 1]], pairs[:, 0], pairs[:, 1])
         worse = pairs.sum(axis=1) - better
         into: dict[int, int] = {}
-        # From the best row on: each row that is left by then takes in those like it.
+        # Starting with the best row, each remaining row absorbs those like it.
         for index in np.lexsort((rank[worse], rank[better])).tolist():
             keeper, other = int(better[index]), int(worse[index])
             if keeper not in into and other not in into:
@@ -119,8 +118,7 @@ def collapse_near(rows: Sequence[Example]) -> list[Example]:
 
 
 def group_alike(texts: Sequence[str], joined: Iterable[tuple[int, int]] = ()) -> list[int]:
-    """The group of each text, by number: a text belongs to the group of any text it is the same or nearly the same as,
-    or `joined` with."""
+    """The group number of each text. Texts share a group if they are the same, near duplicates, or `joined`."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -148,20 +146,20 @@ def sign(texts: Sequence[str]) -> Any:
     for start, end in _chunks(texts):
         shingles, starts = _shingles(texts[start:end])
         for column, factor in enumerate(factors):
-            # Multiply and take the upper half: pairwise independent enough for a minimum, and one pass over memory.
+            # Multiply and keep the upper half: independent enough for a minimum, in one pass over memory.
             hashed = ((shingles * factor) >> np.uint64(32)).astype(np.uint32)
             signatures[start:end, column] = np.minimum.reduceat(hashed, starts)
     return signatures
 
 
 def alike(signatures: Any, order: Any) -> Any:
-    """Pairs of rows that are nearly the same, (n, 2). `order` has a number for each that its text alone gives it."""
-    found = []
+    """Pairs of near duplicates, (n, 2). `order` has a number for each row that depends on its text alone."""
+    codes = []
     for band in range(BANDS):
         part = np.ascontiguousarray(signatures[:, band * ROWS : (band + 1) * ROWS])
         keys = part.view(np.dtype((np.void, part.dtype.itemsize * ROWS))).ravel()
         bucket = np.unique(keys, return_inverse=True)[1]
-        # Another order of the same bucket in each band: other neighbours, another first.
+        # Each band orders a bucket differently, so rows have other neighbours and another first row.
         mixed = order * np.uint64(2 * band + 3) ^ (order >> np.uint64(band + 7))
         sorted_rows = np.lexsort((mixed, bucket))
         buckets = bucket[sorted_rows]
@@ -172,10 +170,10 @@ def alike(signatures: Any, order: Any) -> Any:
         firsts = begins[np.searchsorted(begins, inside, side="right") - 1]
         for other in (inside - 1, firsts):
             one, two = sorted_rows[inside], sorted_rows[other]
-            found.append(np.minimum(one, two) * len(signatures) + np.maximum(one, two))
-    if not found:
+            codes.append(np.minimum(one, two) * len(signatures) + np.maximum(one, two))
+    if not codes:
         return np.empty((0, 2), dtype=np.int64)
-    pairs = np.stack(np.divmod(np.unique(np.concatenate(found)), len(signatures)), axis=1)
+    pairs = np.stack(np.divmod(np.unique(np.concatenate(codes)), len(signatures)), axis=1)
     same = np.concatenate(
         [
             (signatures[some[:, 0]] == signatures[some[:, 1]]).mean(axis=1)
@@ -187,8 +185,7 @@ def alike(signatures: Any, order: Any) -> Any:
 
 def _orders(texts: Iterable[str]) -> Any:
     """A number for each text that depends on it alone."""
-    digests = (hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest() for text in texts)
-    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+    return np.frombuffer(b"".join(map(hash_text, texts)), dtype=np.uint64)
 
 
 def _chunks(texts: Sequence[str]) -> Iterable[tuple[int, int]]:
@@ -203,9 +200,9 @@ def _chunks(texts: Sequence[str]) -> Iterable[tuple[int, int]]:
 
 
 def _shingles(texts: Sequence[str]) -> tuple[Any, Any]:
-    """The hashed shingles of all texts, one text after the other, and where each begins: at least one for each."""
+    """The hashed shingles of all texts in a row, and where each text begins; every text has at least one."""
     half = CHARACTERS // 2
-    # What is not a letter or digit is a space here, so that "please!" and "please." are the same.
+    # Everything but letters and digits counts as a space, so that "please!" and "please." are the same.
     shown = (text if len(text) <= CHARACTERS else f"{text[:half]} {text[-half:]}" for text in texts)
     spaced = [f" {_plain(text)} ".ljust(SHINGLE) for text in shown]
     codes = np.frombuffer("".join(spaced).encode("utf-32-le", "replace"), dtype=np.uint32).astype(np.uint64)
@@ -213,7 +210,7 @@ def _shingles(texts: Sequence[str]) -> tuple[Any, Any]:
     mixed = np.zeros(len(codes) - SHINGLE + 1, dtype=np.uint64)
     for offset in range(SHINGLE):
         mixed = mixed * np.uint64(0x9E3779B97F4A7C15) + codes[offset : offset + len(mixed)] + np.uint64(1)
-    # A finaliser: neighbours in the alphabet must not be neighbours in the order that minima are taken by.
+    # A finaliser, so that neighbours in the alphabet are not neighbours in the order of the hashes.
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(32)
@@ -228,6 +225,6 @@ def _shingles(texts: Sequence[str]) -> tuple[Any, Any]:
 def _plain(text: str) -> str:
     if text.isalnum():
         return text
-    said = " ".join("".join(character if character.isalnum() else " " for character in text).split())
-    # A text of signs alone is told apart by its signs.
-    return said or text
+    plain = " ".join("".join(character if character.isalnum() else " " for character in text).split())
+    # A text of punctuation alone is compared by its punctuation.
+    return plain or text

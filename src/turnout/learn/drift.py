@@ -1,9 +1,9 @@
-"""Has the traffic changed since the champion learnt from it, and is it time to train again?
+"""Whether the traffic has changed since the champion was trained, and whether it is time to train again.
 
-Two windows of the log are compared: the one the champion comes from and the recent one. A measure has drifted when the
-difference is both beyond chance (a test, corrected for how many there are) and large enough to matter (a limit on its
-size): in much traffic everything is beyond chance, in little everything looks large. One and the same model judges both
-windows, so that a difference is the traffic's and not the model's.
+Two windows of the log are compared: before the training and since. A measure has drifted if the difference is both
+significant (a test, corrected for the number of tests) and large enough to matter: with much traffic every difference
+is significant, with little traffic every difference looks large. The same model judges both windows, so that a
+difference comes from the traffic and not from the model.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from turnout.text.fold import fold
 from .contest import ServingLayer, asker
 from .registry import trained_ms
 
-# The chance of calling drift where there is none, over all measures together.
+# The chance of reporting drift where there is none, over all measures together.
 ALPHA = 0.01
-# Population stability index: below 0.1 is taken for stable, 0.25 for a different population (credit scoring's usage).
+# Population stability index: in credit scoring, below 0.1 counts as stable and above 0.25 as a different population.
 PSI_LIMIT = 0.1
-# The largest distance between two distributions, in shares of the questions.
+# The largest distance between two distributions that is tolerated, as a share of the questions.
 KS_LIMIT = 0.1
-# A share that moved by less than five points needs no training.
+# A share that changes by less than five points needs no training.
 SHARE_LIMIT = 0.05
-# A question stands for something unknown when the champion knows it less well than all but this share of before.
+# A question is unknown if the champion knows it less well than all but this share of the earlier questions.
 UNKNOWN_SHARE = 0.05
-# Fewer questions than this tell nothing about a distribution.
+# Fewer questions than this say nothing about a distribution.
 LEAST = 50
-# Questions of either window that are looked at: enough to see one point, few enough to judge again in seconds.
+# Questions per window: enough to see a change of one point, few enough to judge again in seconds.
 MOST = 5_000
-# A share is not taken for less than this: of what was never seen a logarithm has no end.
+# The least share assumed for what was never seen, so that its logarithm is finite.
 NEVER = 1e-4
-# What is recent by default, where no model says when it learnt: a month.
+# The recent window if no model was trained: a month.
 RECENT_MS = 30 * 24 * 3_600_000
-# Rows looked at before the answer is given as it stands: a look must stay a look, and this many are due in any case.
+# Rows read to decide whether training is due. It must stay quick, and with this many rows it is due anyway.
 MOST_ROWS = 500_000
 _WORD = re.compile(r"\w+")
 
 
 class TrafficRow(NamedTuple):
-    """A decision of the log, as far as drift looks at it."""
+    """The parts of a logged decision that drift is measured on."""
 
     text: str | None
     route: str
@@ -64,25 +64,25 @@ class TrafficRow(NamedTuple):
 
 
 class ChampionAnswer(NamedTuple):
-    """What the champion makes of a text."""
+    """The champion's answer to a text."""
 
     confidence: float
     knownness: float | None = None
-    """How well it knows questions of the kind; the higher the better."""
+    """How similar the text is to the training rows; higher is more similar."""
 
 
 class Measure(Struct, frozen=True):
-    """One way of looking at both windows."""
+    """One comparison of the two windows."""
 
     name: str
     statistic: str
-    """What `effect` is."""
+    """The name of the statistic in `effect`."""
     effect: float | None
     limit: float
     p: float | None
-    """Corrected for the number of measures; None where nothing could be tested."""
+    """Corrected for the number of measures; None if nothing could be tested."""
     said: str
-    """What was found, in words."""
+    """The result in words."""
     before: Mapping[str, float] = {}
     recent: Mapping[str, float] = {}
     drifted: bool = False
@@ -93,7 +93,7 @@ class Drift(Struct, frozen=True):
     recent: int
     measures: tuple[Measure, ...]
     judged_by: str = ""
-    """The digest of the model that judged both windows; empty: confidences are those of the log."""
+    """The digest of the model that judged both windows; empty if confidences come from the log."""
 
     @property
     def drifted(self) -> tuple[str, ...]:
@@ -105,17 +105,17 @@ class Drift(Struct, frozen=True):
 
 
 def window(records: Records, profile: str, span: TimeSpan, *, most: int = MOST) -> list[TrafficRow]:
-    """Decisions of a span; of more than `most`, every n-th."""
-    found = [
+    """The decisions of a span; every n-th if there are more than `most`."""
+    rows = [
         TrafficRow(one.text if one.kept == "full" else None, one.route, one.by, one.confidence, is_corrected(one))
         for one in records.labels(span=span, profile=profile)
     ]
-    every = -(-len(found) // most)
-    return found[:: max(every, 1)]
+    every = -(-len(rows) // most)
+    return rows[:: max(every, 1)]
 
 
 def is_corrected(label: Label) -> bool | None:
-    """Whether a person said the decision was wrong; None where no one said anything."""
+    """Whether a person labelled the decision as wrong; None if no person labelled it."""
     return None if label.human_by is None else label.human != label.route
 
 
@@ -127,10 +127,10 @@ def compare(
     judged_by: str = "",
     alpha: float = ALPHA,
 ) -> Drift:
-    """Every measure of two windows. `judge` is the champion; without it, confidences are those of the log."""
+    """Compare two windows by every measure. `judge` asks the champion; without it, confidences come from the log."""
     if min(len(before), len(recent)) < LEAST:
         return Drift(len(before), len(recent), (), judged_by)
-    found = [
+    measures = [
         _mix("route mix", [one.route for one in before], [one.route for one in recent]),
         _mix("layer shares", [one.by for one in before], [one.by for one in recent]),
         *_model(before, recent, judge),
@@ -141,11 +141,11 @@ def compare(
             *([one.corrected for one in side if one.corrected is not None] for side in (before, recent)),
         ),
     ]
-    return Drift(len(before), len(recent), tuple(_correct(found, alpha)), judged_by)
+    return Drift(len(before), len(recent), tuple(_correct(measures, alpha)), judged_by)
 
 
 def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
-    """What has drifted since the newest model was trained, over all tenants, by what the log alone says."""
+    """The measures that have drifted since the newest model was trained, over all tenants, by the log alone."""
     since = trained_ms(profile, layer)
     before: list[TrafficRow] = []
     recent: list[TrafficRow] = []
@@ -158,51 +158,51 @@ def find_drift(store: StoreReader, profile: str, layer: str) -> tuple[str, ...]:
 def measure_drift(
     serving: ServingLayer, store: StoreReader, *, tenant: str = "", since_ms: int | None = None, against_ms: int = 0
 ) -> tuple[Drift, int]:
-    """What was logged since the newest model was trained, or since `since_ms`, against what was logged before that; and
-    since when that is."""
-    router, name, digest = serving
-    own = router.profile.name
+    """Compare the log since the newest model was trained, or since `since_ms`, with the log before that. Also returns
+    that time."""
+    router, layer, digest = serving
+    profile = router.profile.name
     if since_ms is None:
-        since_ms = trained_ms(own, name) or time.time_ns() // 1_000_000 - RECENT_MS
+        since_ms = trained_ms(profile, layer) or time.time_ns() // 1_000_000 - RECENT_MS
     if against_ms >= since_ms:
         raise LearnError("--against is not before --since: there is nothing between them to compare with")
     records = store.records(tenant)
-    before = window(records, own, TimeSpan(against_ms, since_ms))
-    recent = window(records, own, TimeSpan(since_ms))
-    judge = judge_of(router, name) if digest is not None else None
+    before = window(records, profile, TimeSpan(against_ms, since_ms))
+    recent = window(records, profile, TimeSpan(since_ms))
+    judge = judge_of(router, layer) if digest is not None else None
     return compare(before, recent, judge=judge, judged_by=digest or ""), since_ms
 
 
 def judge_of(router: Router, layer: str) -> Callable[[str], ChampionAnswer] | None:
-    """What the model in a layer's place makes of a text; None where only a server could tell."""
+    """A function that asks the model of a layer about a text; None if that takes a server."""
     if any(placed.id == layer and placed.cost == "network" for placed in router.profile.layers):
         return None
     ask = asker(router, layer)
 
     def judge(text: str) -> ChampionAnswer:
-        said = ask(text)
-        if said is None:
+        verdict = ask(text)
+        if verdict is None:
             return ChampionAnswer(0.0)
-        # A student's evidence: text, best, second, knownness, nearness, and what the vector said.
-        known = said.evidence[3] if len(said.evidence) > 3 else None
-        return ChampionAnswer(said.confidence, float(known) if isinstance(known, float | int) else None)
+        # The fourth item of a student's evidence is its knownness.
+        known = verdict.evidence[3] if len(verdict.evidence) > 3 else None
+        return ChampionAnswer(verdict.confidence, float(known) if isinstance(known, float | int) else None)
 
     return judge
 
 
-def _correct(found: Sequence[Measure], alpha: float) -> Iterator[Measure]:
-    """Holm's correction: the smallest p-value counts for all of them, the next for all but one, and so on."""
-    tested = sorted(one.p for one in found if one.p is not None)
+def _correct(measures: Sequence[Measure], alpha: float) -> Iterator[Measure]:
+    """Holm's correction: the smallest p-value is multiplied by their number, the next by one less, and so on."""
+    tested = sorted(one.p for one in measures if one.p is not None)
     steps = accumulate((min(1.0, p * (len(tested) - place)) for place, p in enumerate(tested)), max)
     corrected = dict(zip(tested, steps, strict=True))
-    for one in found:
+    for one in measures:
         p = corrected[one.p] if one.p is not None else None
         is_large = one.effect is not None and one.effect >= one.limit
         yield replace(one, p=p, drifted=is_large and p is not None and p <= alpha)
 
 
 def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
-    """Shares of a few kinds: Pearson's chi-square test, and the population stability index for the size."""
+    """Compare shares of a few kinds: Pearson's chi-square test, with the population stability index as the size."""
     from scipy.stats import chi2_contingency
 
     old, new = Counter(before), Counter(recent)
@@ -211,8 +211,8 @@ def _mix(name: str, before: Sequence[str], recent: Sequence[str]) -> Measure:
     size = psi(shares[0].values(), shares[1].values())
     p = chi2_contingency([[side[kind] for kind in kinds] for side in (old, new)], correction=False).pvalue
     most = max(kinds, key=lambda kind: abs(shares[0][kind] - shares[1][kind]))
-    said = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
-    return Measure(name, "PSI", size, PSI_LIMIT, float(p), said, shares[0], shares[1])
+    words = f"{most} {shares[0][most]:.1%} before, {shares[1][most]:.1%} now"
+    return Measure(name, "PSI", size, PSI_LIMIT, float(p), words, shares[0], shares[1])
 
 
 def psi(before: Iterable[float], recent: Iterable[float]) -> float:
@@ -224,34 +224,34 @@ def psi(before: Iterable[float], recent: Iterable[float]) -> float:
 def _model(
     before: Sequence[TrafficRow], recent: Sequence[TrafficRow], judge: Callable[[str], ChampionAnswer] | None
 ) -> list[Measure]:
-    """How sure the champion is, and how much of what is asked it does not know."""
+    """How sure the champion is, and how many questions are unknown to it."""
     if judge is None:
         return [_spread("confidence", [one.confidence for one in before], [one.confidence for one in recent])]
     judged = [[judge(one.text) for one in side if one.text is not None] for side in (before, recent)]
-    found = [_spread("confidence", *([one.confidence for one in side] for side in judged))]
+    measures = [_spread("confidence", *([one.confidence for one in side] for side in judged))]
     known = [[one.knownness for one in side if one.knownness is not None] for side in judged]
-    if min(map(len, known)) < LEAST:
-        return found
-    cut = sorted(known[0])[int(len(known[0]) * UNKNOWN_SHARE)]
-    flags = ([value < cut for value in side] for side in known)
-    return [*found, _share("unknown questions", "questions the champion hardly knows", *flags)]
+    if min(map(len, known)) >= LEAST:
+        cut = sorted(known[0])[int(len(known[0]) * UNKNOWN_SHARE)]
+        flags = ([value < cut for value in side] for side in known)
+        measures.append(_share("unknown questions", "questions the champion hardly knows", *flags))
+    return measures
 
 
 def _spread(name: str, before: Sequence[float], recent: Sequence[float]) -> Measure:
-    """Two distributions: the test of Kolmogorov and Smirnov, whose statistic is the size."""
+    """Compare two distributions: the Kolmogorov-Smirnov test, whose statistic is the size."""
     if min(len(before), len(recent)) < LEAST:
         return Measure(name, "KS", None, KS_LIMIT, None, "too few questions with their text")
     from scipy.stats import ks_2samp
 
-    found = ks_2samp(before, recent, method="asymp")
+    test = ks_2samp(before, recent, method="asymp")
     old, new = ({"median": sorted(side)[len(side) // 2], "mean": sum(side) / len(side)} for side in (before, recent))
-    said = f"median {old['median']:.2f} before, {new['median']:.2f} now"
-    return Measure(name, "KS", float(found.statistic), KS_LIMIT, float(found.pvalue), said, old, new)
+    words = f"median {old['median']:.2f} before, {new['median']:.2f} now"
+    return Measure(name, "KS", float(test.statistic), KS_LIMIT, float(test.pvalue), words, old, new)
 
 
 def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measure:
-    """Questions with a word that was not used before. How many there are of those anyway is told by the window before
-    itself: every second question of it, against the words of the others."""
+    """Compare how many questions have a word not used before. The usual rate is measured within the earlier window:
+    every second question against the words of the others."""
     old, new = (
         [frozenset(_WORD.findall(fold(one.text).text)) for one in side if one.text is not None]
         for side in (before, recent)
@@ -264,7 +264,7 @@ def _words(before: Sequence[TrafficRow], recent: Sequence[TrafficRow]) -> Measur
 
 
 def _share(name: str, what: str, before: Sequence[bool], recent: Sequence[bool]) -> Measure:
-    """A yes or no: Fisher's exact test. Only more of it is drift: all of these are bad news when they rise."""
+    """Compare two shares: Fisher's exact test, one-sided, because only a rise of these is bad."""
     if not before or not recent:
         return Measure(name, "share", None, SHARE_LIMIT, None, "nothing to compare")
     from scipy.stats import fisher_exact
@@ -272,8 +272,8 @@ def _share(name: str, what: str, before: Sequence[bool], recent: Sequence[bool])
     counts = [[sum(side), len(side) - sum(side)] for side in (recent, before)]
     p = float(fisher_exact(counts, alternative="greater").pvalue)
     old, new = sum(before) / len(before), sum(recent) / len(recent)
-    said = f"{old:.1%} before, {new:.1%} now: {what}"
-    return Measure(name, "rise", new - old, SHARE_LIMIT, p, said, {"share": old}, {"share": new})
+    words = f"{old:.1%} before, {new:.1%} now: {what}"
+    return Measure(name, "rise", new - old, SHARE_LIMIT, p, words, {"share": old}, {"share": new})
 
 
 # --- when to train again
@@ -284,15 +284,15 @@ class Due(Struct, frozen=True):
 
     due: bool
     why: tuple[str, ...]
-    """Each reason there is; where none is, what is missing."""
+    """Every reason for training; if there is none, what is missing."""
     sessions: int
     sessions_needed: int
     corrections: int
     corrections_needed: int
     unread: int
-    """Rows whose text was not kept, which cannot be learnt from."""
+    """Rows that cannot be learnt from because their text was not kept."""
     since_ms: int
-    """When the newest model was trained; 0 where there is none."""
+    """When the newest model was trained; 0 if there is none."""
     drifted: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -303,10 +303,10 @@ class Due(Struct, frozen=True):
 
 
 def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: str = "student") -> Due:
-    """Look whether training is due: enough new conversations, enough corrections, or traffic that has changed.
+    """Whether training is due: enough new conversations, enough corrections, or changed traffic.
 
-    Counted from the moment the newest model was trained, so that a training that was not promoted does not come again
-    with every look. Only rows whose text was kept whole count: from the others nothing can be learnt.
+    Counting starts when the newest model was trained, so that a model that was not promoted does not cause training
+    again and again. Only rows with their whole text count, since nothing can be learnt from the others.
     """
     since = trained_ms(profile, layer)
     sessions: set[tuple[str, str]] = set()
@@ -319,7 +319,7 @@ def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: 
             if label.text is None or label.kept != "full":
                 unread += 1
                 continue
-            # A question that belongs to no session is a conversation of its own.
+            # A question without a session counts as a conversation of its own.
             sessions.add((tenant, label.session or label.id))
             corrections += is_corrected(label) or False
     why = []

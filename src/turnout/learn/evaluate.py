@@ -1,4 +1,4 @@
-"""How good the local layers of a profile are on labelled questions: each by itself, and all of them as a cascade."""
+"""Evaluates the local layers of a profile on labelled questions: each by itself, and all of them as a cascade."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .metric import auroc, brier, coverage_at, ece, or_none
 from .train import PRECISION
 from .trial import LayerTrial, Trial, decide_local, load_serving, models_of, read_labelled, try_layers
 
-# Decisions timed for the median; more do not change it.
+# Decisions timed for the median; more would not change it.
 TIMED = 2000
-# One chance in twenty, as everywhere an interval says nothing else.
+# The usual level of an interval: 95 %.
 DELTA = 0.05
 
 
@@ -35,14 +35,14 @@ class LayerFigures(Struct, frozen=True):
     answered: int
     right: int
     accepted: int
-    """Answers that pass its gate, whether or not an earlier layer would have decided."""
+    """Answers that pass its gate, including those to questions that an earlier layer would decide."""
     accepted_right: int
     ece: float | None
     brier: float | None
     auroc: float | None
-    """How well confidence tells its right answers from its wrong ones."""
+    """How well confidence separates its right answers from its wrong ones."""
     coverage_at_98: float | None
-    """Of all questions, with hindsight."""
+    """The share of all questions, with hindsight."""
     p50_us: float
 
 
@@ -53,10 +53,10 @@ class CascadeFigures(Struct, frozen=True):
     decided: int
     right: int
     accuracy_bounds: tuple[float, float]
-    """Of what is decided, at 95 %."""
+    """Bounds at 95 % for the decided questions."""
     ece: float | None
     goes_on: float
-    """The share that is left to a language model, or to the fallback."""
+    """The share left to a language model or to the fallback."""
     p50_us: float
 
 
@@ -65,7 +65,7 @@ class Evaluation(Struct, frozen=True):
     cascade: CascadeFigures
     true: tuple[str, ...]
     said: tuple[str, ...]
-    """What the cascade says of each question; empty where it goes on."""
+    """The cascade's answer to each question; empty where it decides nothing."""
 
 
 def evaluate(trial: Trial) -> Evaluation:
@@ -90,27 +90,28 @@ def evaluate(trial: Trial) -> Evaluation:
 
 
 def _measure(tried: LayerTrial, gate: float) -> LayerFigures:
-    there = tried.answered
-    right, sure = tried.right[there], tried.confidence[there]
-    accepted = tried.said().admits(gate)
+    answered = tried.answered
+    right, sure = tried.right[answered], tried.confidence[answered]
+    scored = not tried.decisive[answered].all()
+    accepted = tried.answers().admits(gate)
     asked = tried.elapsed_ns[tried.elapsed_ns > 0]
     return LayerFigures(
         id=tried.place.id,
         calibrated=tried.calibrated,
-        answered=int(there.sum()),
+        answered=int(answered.sum()),
         right=int(right.sum()),
         accepted=int(accepted.sum()),
         accepted_right=int(tried.right[accepted].sum()),
-        ece=or_none(ece(right, sure)) if not tried.decisive[there].all() else None,
+        ece=or_none(ece(right, sure)) if scored else None,
         brier=or_none(brier(right, sure)),
-        auroc=or_none(auroc(right, sure)) if not tried.decisive[there].all() else None,
+        auroc=or_none(auroc(right, sure)) if scored else None,
         coverage_at_98=coverage_at(tried.right, tried.confidence, precision=PRECISION)[0],
         p50_us=float(np.median(asked)) / 1000 if asked.size else 0.0,
     )
 
 
 def _time(trial: Trial) -> float:
-    """The median decision, reading included; local layers only."""
+    """The median time of a decision by local layers, reading included, in microseconds."""
     router = Router(trial.profile)
     step = max(1, len(trial.texts) // TIMED)
     taken = [router.route_sync(Query(text)).elapsed_ns for text in trial.texts[::step]]
@@ -124,7 +125,7 @@ class Comparison(NamedTuple):
     trials: list[Trial]
     evaluations: list[Evaluation]
     paired: tuple[PairedComparison, PairedComparison] | None
-    """The second against the first: its answers, and the cascades they stand in; None for one model alone."""
+    """The second model against the first: their answers, and their cascades. None for a single model."""
 
 
 def evaluate_models(
@@ -136,7 +137,7 @@ def evaluate_models(
     config: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Comparison:
-    """Judge a profile as it serves, or with the models of these folders, by questions none of them has learnt from."""
+    """Evaluate a profile as it serves, or with the models of these folders, on questions none has learnt from."""
     profiles = [load_serving(name, model=model, embedder=embedder, config=config) for model in models or (None,)]
     examples = read_labelled(source, profiles)
     trials = [try_layers(profile, examples.texts, examples.labels, progress) for profile in profiles]
@@ -150,30 +151,28 @@ def evaluate_models(
 
 
 def compare_trials(old: Trial, new: Trial, layer: str) -> tuple[PairedComparison, PairedComparison]:
-    """Two models of one layer on the same questions: their answers, and the cascades they stand in.
+    """Compare two models of one layer on the same questions, by their answers and by their cascades.
 
-    A cascade does well by a question if it decides it rightly; one that goes on is neither wrong nor decided.
+    A cascade succeeds on a question if it decides it correctly.
     """
     if old.texts != new.texts:
         raise ValueError("two models are compared on the same questions")
     one = next(tried.right for tried in new.layers if tried.place.id == layer)
     other = next(tried.right for tried in old.layers if tried.place.id == layer)
-    cascades = []
-    for trial in (new, old):
-        found = decide_local(trial, trial.gates())
-        cascades.append(found.decided & ~found.wrong)
-    return compare_paired(one, other, DELTA), compare_paired(cascades[0], cascades[1], DELTA)
+    cascades = [decide_local(trial, trial.gates()) for trial in (new, old)]
+    right = [cascade.decided & ~cascade.wrong for cascade in cascades]
+    return compare_paired(one, other, DELTA), compare_paired(right[0], right[1], DELTA)
 
 
-def draw_evaluation(trial: Trial, found: Evaluation, examples: Examples, source: str | None) -> str:
-    """The card of the layer that was trained, judged on these questions."""
+def draw_evaluation(trial: Trial, evaluation: Evaluation, examples: Examples, source: str | None) -> str:
+    """The card of the trained layer, judged on these questions."""
     # The layer that serves a trained model, else the one that answers most by a score.
     scored = [tried for tried in trial.layers if tried.answered.any() and not tried.decisive.all()]
     tried = max(scored, key=lambda tried: (tried.calibrated, int(tried.answered.sum())), default=None)
     if tried is None:
         raise LearnError("--card: no layer answers by a score here, so there is nothing to draw")
     rows = np.flatnonzero(tried.answered)
-    profile, cascade = trial.profile, found.cascade
+    profile, cascade = trial.profile, evaluation.cascade
     digest = models_of(profile).get(tried.place.id)
     facts = [("profile", f"{profile.name} {profile.hash}, layer {tried.place.id}"), ("kind", tried.place.kind)]
     if digest is not None:

@@ -1,12 +1,11 @@
-"""How much better would a more expensive tier answer? Fitted on outcomes, every choice made by cross-validation.
+"""Fits how much better a more expensive tier would answer, from outcomes, with every choice made by cross-validation.
 
-What pays for a more expensive model is not that the cheap one fails but that it would not: the expected *gain*, the
-chance that the cheap one is wrong and the expensive one right less that of the opposite. A ridge regression of each
-tier's quality gives it, since the difference of two is the regression of the difference; so rows in which some tiers
-were not tried teach as well.
+The expected *gain* of an expensive model is the chance that the cheap one is wrong and the expensive one right, less
+the chance of the opposite. It is the difference of two ridge regressions, one of each tier's quality, so rows in which
+some tiers were not tried can be used too.
 
-Three heads (n-grams, the text's shape, its sentence vector) are fitted apart and mixed by how well each predicts rows
-it has not seen. The curve, the thresholds and the confidence all come from such out-of-fold predictions.
+Three heads (n-grams, the text's shape, its sentence vector) are fitted separately and mixed by how well each predicts
+rows it has not seen. The curve, the thresholds and the confidence all come from such out-of-fold predictions.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -39,18 +39,15 @@ from .card import ModelCard, Picture, draw_frontier, identify, percent, render_c
 from .contest import GAIN, find_layer
 from .fit import Say, count_ngrams, embed_texts
 from .frontier import Aim, FrontierPoint, apgr, centre, choose, find_point, measure_kept, trace
-from .metric import ece, or_none
+from .metric import Flags, Floats, ece, or_none
 from .outcome import Outcomes, read_outcomes
 from .registry import check_new, keep_model, now
 from .scope import fit_scope
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
 FOLDS = 5
-# With fewer complete rows the standard error of a mean quality is above 5 points: as wide as the gaps it is to find.
+# With fewer complete rows the standard error of a mean quality is above 5 points: as wide as the gaps to be found.
 LEAST_COMPLETE = 100
-# Ridge's penalty is the noise over the signal and does not grow with the rows, so it is chosen on so many of them.
+# The best ridge penalty does not depend on the number of rows, so it is chosen on at most this many.
 CHOSEN_ON = 3000
 # Penalties tried, a factor of about three apart: rows of length 1 need 1 to 100, standardised columns more.
 PENALTIES: Mapping[Head, tuple[float, ...]] = {
@@ -58,16 +55,16 @@ PENALTIES: Mapping[Head, tuple[float, ...]] = {
     "shape": (10.0, 100.0, 1000.0),
     "vector": (0.3, 1.0, 3.0, 10.0, 30.0),
 }
-# How near the solver comes to the minimum: below this the order of the predictions no longer changes.
+# The tolerance of the solver; a smaller one no longer changes the order of the predictions.
 TOLERANCE = 1e-3
 
 
 class TunedSetting(NamedTuple):
-    """One setting with what it does on rows it has not seen."""
+    """One setting with its results on rows it has not seen."""
 
     setting: Setting
     gains: Floats
-    """Out-of-fold, mixed by weights fitted on the other folds."""
+    """Out-of-fold, mixed with weights fitted on the other folds."""
     curve: list[FrontierPoint]
     point: FrontierPoint
     metrics: dict[str, Any]
@@ -77,7 +74,7 @@ class GainFit(NamedTuple):
     """A model of gains, ready to be written."""
 
     draft: GainManifest
-    """Its manifest, but for which profile and layer it is for."""
+    """Its manifest, without the profile and the layer."""
     weights: dict[str, npt.NDArray[Any]]
     text: TunedSetting
     vector: TunedSetting | None
@@ -85,18 +82,18 @@ class GainFit(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What the heads see of some texts."""
+    """The inputs of the heads for some texts."""
 
     keys: npt.NDArray[np.int64]
-    """The same for the same text."""
+    """A key for each text, the same for the same text."""
     ngram: Any
-    """One sparse row each."""
+    """A sparse row for each text."""
     shape: Floats
     vector: npt.NDArray[np.float32] | None
 
 
 def read_inputs(folded: Sequence[str], embedder: Embeds | None = None, say: Say | None = None) -> Inputs:
-    """What the heads see of texts as a profile reads them."""
+    """The inputs of the heads for folded texts."""
     cut = [text[:EMBEDDED_CHARACTERS] for text in folded]
     vector = embed_texts(cut, embedder, say) if embedder is not None else None
     shape = np.array([*map(shape_of, folded)], dtype=np.float64)
@@ -113,7 +110,7 @@ def fit_gains(
     seed: int = 0,
     say: Say = lambda _what, _done: None,
 ) -> GainFit:
-    """Fit on outcomes. `costs` are what an answer costs, where the rows do not say; `embedder` made the vectors."""
+    """Fit on outcomes. `costs` are used for rows without a cost; `embedder` made the vectors."""
     aim = aim or Aim()
     complete = outcomes.complete
     if complete.sum() < LEAST_COMPLETE:
@@ -122,9 +119,9 @@ def fit_gains(
             f"{LEAST_COMPLETE}; let every tier answer more questions, or leave a tier out"
         )
     priced, remark = price_tiers(outcomes, costs)
-    remarks = [*outcomes.remarks, *([remark] if remark else [])]
+    remarks = [*outcomes.remarks, remark]
     quality = outcomes.quality
-    # Gains over the cheapest tier where every row has all tiers, qualities otherwise: both give the same gains, and the
+    # Gains over the cheapest tier if every row has all tiers, otherwise qualities. Both give the same gains, and the
     # first needs one regression fewer.
     targets = quality - quality[:, :1] if not np.isnan(quality).any() else quality
     folds = assign_folds(inputs.keys, seed)
@@ -133,8 +130,8 @@ def fit_gains(
     shown: dict[Head, Any] = {"ngram": inputs.ngram, "shape": (inputs.shape - middle) / scale}
     if embedder is not None:
         shown["vector"] = inputs.vector
-    scope, measured_by, passed = fit_scope(shown["shape"], inputs.ngram, shown.get("vector"), folds, seed)
-    weights: dict[str, npt.NDArray[Any]] = measured_by | {
+    scope, scope_arrays, passed = fit_scope(shown["shape"], inputs.ngram, shown.get("vector"), folds, seed)
+    weights: dict[str, npt.NDArray[Any]] = scope_arrays | {
         "shape_centre": middle.astype(np.float32),
         "shape_scale": scale.astype(np.float32),
     }
@@ -145,14 +142,14 @@ def fit_gains(
         penalty = choose_penalty(rows, targets, folds, PENALTIES[head], seed)
         unseen[head] = predict_unseen(rows, targets, folds, penalty)
         penalties[head] = penalty
-        for name, found in zip((head, f"{head}_bias"), fit_ridge(rows, targets, penalty), strict=True):
-            weights[name] = found.astype(np.float32)
+        for name, array in zip((head, f"{head}_bias"), fit_ridge(rows, targets, penalty), strict=True):
+            weights[name] = array.astype(np.float32)
     paid = np.where(np.isnan(outcomes.costs), np.array(priced), outcomes.costs)[complete] if not remark else None
 
     def tune(heads: Sequence[Head]) -> TunedSetting:
         read = {head: unseen[head] for head in heads}
-        tuned, said = _tune(read, quality, complete, folds, priced, paid, aim, seed)
-        remarks.extend(said)
+        tuned, more = _tune(read, quality, complete, folds, priced, paid, aim, seed)
+        remarks.extend(more)
         return tuned
 
     text = tune(("ngram", "shape"))
@@ -178,11 +175,11 @@ def fit_gains(
         turnout=turnout.__version__,
         files={},
     )
-    return GainFit(draft, weights, text, vector, tuple(dict.fromkeys(remarks)))
+    return GainFit(draft, weights, text, vector, tuple(dict.fromkeys(filter(None, remarks))))
 
 
 def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[tuple[float, ...], str]:
-    """What an answer of each tier costs: what the rows say, else what is configured, else even steps, with a remark."""
+    """The cost of an answer of each tier: from the rows, else as configured, else even steps; with a remark."""
     seen = outcomes.costs
     if not np.isnan(seen).all(axis=0).any():
         return tuple(map(float, np.nanmean(seen, axis=0))), ""
@@ -193,12 +190,12 @@ def price_tiers(outcomes: Outcomes, costs: Mapping[str, float] | None) -> tuple[
 
 
 def hash_texts(folded: Sequence[str]) -> npt.NDArray[np.int64]:
-    """A number for each text; spaces make no other text."""
+    """A number for each text; white space makes no difference."""
     return np.array([crc32(" ".join(text.split()).encode("utf-8", "replace")) for text in folded], dtype=np.int64)
 
 
 def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]:
-    """Which fold each text is in; the same text is always in the same one, so that none is both seen and held out."""
+    """The fold of each text. The same text is always in the same fold, so that none is both seen and held out."""
     return np.array([crc32(f"{seed} {key}".encode()) % FOLDS for key in keys.tolist()], dtype=np.intp)
 
 
@@ -206,7 +203,7 @@ def assign_folds(keys: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.intp]
 
 
 def fit_ridge(rows: Any, targets: Floats, penalty: float) -> tuple[Floats, Floats]:
-    """Ridge regression of every column on the rows that have a number in it: weights and bias of every tier."""
+    """Ridge regression of every column on the rows that have a number in it: the weights and bias of every tier."""
     from sklearn.linear_model import Ridge
 
     solver = "cholesky" if isinstance(rows, np.ndarray) else "sparse_cg"
@@ -224,40 +221,39 @@ def fit_ridge(rows: Any, targets: Floats, penalty: float) -> tuple[Floats, Float
 
 
 def predict_unseen(rows: Any, targets: Floats, folds: npt.NDArray[np.intp], penalty: float) -> Floats:
-    """Each row predicted by a head that was fitted without its fold."""
-    found = np.zeros(targets.shape)
+    """The prediction for each row by a head that was fitted without its fold."""
+    predicted = np.zeros(targets.shape)
     for fold in np.unique(folds):
         held = folds == fold
         weights, bias = fit_ridge(rows[~held], targets[~held], penalty)
-        found[held] = rows[held] @ weights + bias
-    return found
+        predicted[held] = rows[held] @ weights + bias
+    return predicted
 
 
 def choose_penalty(
     rows: Any, targets: Floats, folds: npt.NDArray[np.intp], penalties: Sequence[float], seed: int
 ) -> float:
-    """The penalty whose out-of-fold predictions go best with the gains, whatever their scale: the mix sets that."""
+    """The penalty whose out-of-fold predictions correlate best with the gains. The mix fits their scale later."""
     some = np.arange(len(targets))
     if len(some) > CHOSEN_ON:
         some = np.sort(np.random.default_rng(seed).choice(some, CHOSEN_ON, replace=False))
-    found = {
-        penalty: _agreement(predict_unseen(rows[some], targets[some], folds[some], penalty), targets[some])
-        for penalty in penalties
-    }
-    return max(penalties, key=found.__getitem__)
+    return max(
+        penalties,
+        key=lambda penalty: _correlate(predict_unseen(rows[some], targets[some], folds[some], penalty), targets[some]),
+    )
 
 
-def _agreement(predicted: Floats, targets: Floats) -> float:
-    """How far differences between tiers are predicted: a correlation."""
-    said, wanted = _differences(predicted, targets), _differences(targets, targets)
+def _correlate(predicted: Floats, targets: Floats) -> float:
+    """How well differences between tiers are predicted: a correlation, up to a constant factor."""
+    given, wanted = _differences(predicted, targets), _differences(targets, targets)
     known = ~np.isnan(wanted)
-    said, wanted = said[known], wanted[known]
-    size = float(said @ said)
-    return float(said @ wanted) / math.sqrt(size) if size > 0.0 else 0.0
+    given, wanted = given[known], wanted[known]
+    size = float(given @ given)
+    return float(given @ wanted) / math.sqrt(size) if size > 0.0 else 0.0
 
 
 def _differences(values: Floats, known: Floats) -> Floats:
-    """Values less their row's mean and then their column's, over what is known of the row: what tells tiers apart."""
+    """Values less the mean of their row and then of their column, where `known` has a number."""
     shown = np.where(np.isnan(known), np.nan, values)
     apart = shown - np.nanmean(shown, axis=1, keepdims=True)
     centred: Floats = apart - np.nanmean(apart, axis=0, keepdims=True)
@@ -268,7 +264,7 @@ def _differences(values: Floats, known: Floats) -> Floats:
 
 
 def mix_heads(read: Mapping[Head, Floats], quality: Floats) -> tuple[dict[Head, float], Floats]:
-    """How much each head counts (never less than nothing), and an offset for each tier: least squares over gains."""
+    """The weight of each head (never negative) and an offset for each tier, by least squares over gains."""
     from scipy.optimize import lsq_linear
 
     tiers = quality.shape[1]
@@ -284,16 +280,16 @@ def mix_heads(read: Mapping[Head, Floats], quality: Floats) -> tuple[dict[Head, 
         marked[:, tier] = 1.0
         columns.append(within(marked))
     low = [0.0] * len(read) + [-np.inf] * (tiers - 1)
-    # The tiny ridge makes the least squares unique where a head says nothing at all.
+    # The tiny ridge makes the solution unique if a head is constant.
     design = np.vstack([np.column_stack(columns), 1e-6 * np.eye(len(columns))])
     wanted = np.concatenate([within(quality), np.zeros(len(columns))])
-    found = lsq_linear(design, wanted, bounds=(low, np.inf)).x
-    heads = {head: round(float(weight), 6) for head, weight in zip(read, found, strict=False)}
-    return heads, np.concatenate([[0.0], found[len(read) :]])
+    solution = lsq_linear(design, wanted, bounds=(low, np.inf)).x
+    heads = {head: round(float(weight), 6) for head, weight in zip(read, solution, strict=False)}
+    return heads, np.concatenate([[0.0], solution[len(read) :]])
 
 
 def apply_mix(read: Mapping[Head, Floats], heads: Mapping[Head, float], offsets: Floats) -> Floats:
-    """The expected gain of every tier over the cheapest, a row for each text."""
+    """The expected gain of every tier over the cheapest, with a row for each text."""
     expected = offsets + sum(weight * read[head] for head, weight in heads.items())
     gains: Floats = expected - expected[:, :1]
     return gains
@@ -309,7 +305,7 @@ def _tune(
     aim: Aim,
     seed: int,
 ) -> tuple[TunedSetting, list[str]]:
-    """Mix some heads and choose the price for the aim; every figure is measured on rows that were held out."""
+    """Mix some heads and choose the price for the aim; every figure is measured on held-out rows."""
     gains = np.zeros(quality.shape)
     for fold in np.unique(folds):
         held = folds == fold
@@ -364,33 +360,33 @@ def _tune(
 
 
 def _finite(price: float, gains: Floats, costs: Sequence[float]) -> float:
-    """A price that is a number: one beyond which no gain that was ever seen would pay."""
+    """The price as a finite number; an infinite one becomes so large that no gain seen here would pay."""
     if math.isfinite(price):
         return price
-    steps = [b - a for a, b in zip(sorted(costs), sorted(costs)[1:], strict=False) if b > a]
-    # Outcomes are from 0 to 1, so no expected gain is much above 1 either.
+    steps = [b - a for a, b in pairwise(sorted(costs)) if b > a]
+    # Outcomes are from 0 to 1, so no expected gain is much above 1.
     return math.copysign(10.0 * max(1.0, float(np.abs(gains).max())) / min(steps), price)
 
 
 def fit_confidence(gains: Floats, quality: Floats, tier: int) -> ConfidenceCurve:
-    """The chance that no tier does better than this one, from how much the best is expected to gain over it."""
+    """The chance that no tier does better than this one, as a curve of the best tier's expected gain over it."""
     from sklearn.linear_model import LogisticRegression
 
     regret = gains.max(axis=1) - gains[:, tier]
     good = quality[:, tier] >= quality.max(axis=1)
-    # The rule of succession keeps a chance that was never missed below certainty.
+    # The rule of succession keeps a chance that never failed below 1.
     share = (good.sum() + 1.0) / (len(good) + 2.0)
     flat = ConfidenceCurve(math.log(share / (1.0 - share)), 0.0)
     if good.all() or not good.any() or np.ptp(regret) < 1e-9:
         return flat
     fitted = LogisticRegression(C=1e3).fit(regret[:, None], good)
     slope, bias = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-    # More to gain elsewhere never makes a tier more likely to be as good.
+    # A larger gain elsewhere must not make a tier look better.
     return ConfidenceCurve(bias, slope) if slope <= 0.0 else flat
 
 
 class GainTraining(NamedTuple):
-    """What came of training: the artefact's folder, what it says of itself, and the fit."""
+    """The result of a training: the artefact's folder, its manifest and the fit."""
 
     folder: File
     manifest: GainManifest
@@ -398,7 +394,7 @@ class GainTraining(NamedTuple):
 
 
 def find_gain_layer(profile: Profile, name: str | None = None) -> tuple[str, GainConfig]:
-    """The id and the configuration of the layer a profile has for gains."""
+    """The id and the configuration of a profile's gain layer."""
     hint = ": outcomes train such a layer, as tiers has"
     layer, entry = find_layer(profile.name, profile.resolved["layers"], (GAIN,), name, hint)
     return layer, msgspec.convert(own_keys(entry), GainConfig)
@@ -415,8 +411,8 @@ def train_gains(
     out: File | None = None,
     say: Say = lambda _what, _done: None,
 ) -> GainTraining:
-    """Train a profile's gain layer on a file of outcomes and put it on the shelf, as a candidate; or write it to `out`,
-    a folder that is new."""
+    """Train a profile's gain layer on a file of outcomes and put the model on the shelf as a candidate, or write it to
+    `out`, a new folder."""
     name, config = find_gain_layer(profile, layer)
     if out is not None:
         check_new(out)
@@ -426,12 +422,12 @@ def train_gains(
     known = Embedder(embedder.name, embedder.width) if embedder is not None else None
     fitted = fit_gains(outcomes, inputs, costs=config.costs or None, aim=aim, embedder=known, seed=seed, say=say)
     draft = replace(fitted.draft, profile=profile.name, layer=name, profile_hash=profile.hash)
-    folder, manifest = keep_model(draft, fitted.weights, lambda made: draw_gain_card(made, fitted), out)
+    folder, manifest = keep_model(draft, fitted.weights, lambda written: draw_gain_card(written, fitted), out)
     return GainTraining(folder, manifest, fitted)
 
 
 def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
-    """The card: what it saves, on the curve its threshold is on. All figures are of questions that were held out."""
+    """The card of a gain model, with its cost-quality curve. All figures are measured on held-out questions."""
     best, metrics = fitted.vector or fitted.text, manifest.metrics
 
     def share(name: str) -> str:
@@ -472,7 +468,7 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
                 Picture(
                     "What does quality cost?",
                     draw_frontier([(tuned.curve, tuned.point) for tuned in curves]),
-                    f"{dashed}: tiers drawn by lot. The dot is the chosen setting.",
+                    f"{dashed}: tiers chosen at random. The dot is the chosen setting.",
                 )
             ],
             facts=identify(manifest),
@@ -489,8 +485,8 @@ def draw_gain_card(manifest: GainManifest, fitted: GainFit) -> str:
             metrics=figures,
             limits=[
                 *fitted.remarks,
-                "What words tell about gains does not carry over from one kind of question to another: it passes on "
-                "what is unlike its training rows. Train on outcomes of your own traffic, and again when it changes.",
+                "Gains learnt from one kind of question do not carry over to another, so it passes on questions unlike "
+                "its training rows. Train on outcomes of your own traffic, and again when it changes.",
             ],
         )
     )

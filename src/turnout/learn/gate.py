@@ -1,16 +1,16 @@
-"""All gates of a cascade, chosen together and proven together.
+"""Chooses and proves all gates of a cascade together.
 
-What is controlled is the selective risk: **P(wrong | decided by a local layer)**, over questions like those labelled.
-Hard rules and declared routes have no gate, but what they decide counts. The promise: with probability at least
-1 - `delta` over the labelled sample, the chosen gates' selective risk is at most `max_error`. It needs no assumption on
-the layers or their confidences, only that the labelled questions are independent draws of what will be asked. It is
-unconditional: over all that is decided together, not for each route, language or question.
+The controlled quantity is the selective risk: **P(wrong | decided by a local layer)**, over questions like those
+labelled. Hard rules and declared routes have no gate, but their decisions count. The promise: with probability at least
+1 - `delta` over the labelled sample, the selective risk of the chosen gates is at most `max_error`. The only assumption
+is that the labelled questions are independent draws of what will be asked. The promise holds over all decisions
+together, not for each route, language or question.
 
-How: learn, then test (Angelopoulos et al. 2021). A fifth of the rows, drawn by `seed`, lays a path of gate vectors from
-closed to open; each step opens the gate that buys most for the errors it brings. The other rows have no say in the
-path and test it from its most promising point on: given that a vector decides `n` of them, its errors are binomial,
-so `P(Bin(n, max_error) <= errors)` is a p-value, and testing in a fixed sequence keeps the chance of any false claim
-within `delta`. Gates only ever open along the path, so the last vector proven decides most.
+The method is learn then test (Angelopoulos et al. 2021). A fifth of the rows, drawn by `seed`, lays a path of gate
+vectors from closed to open; each step opens the gate that decides most for the errors it adds. The other rows do not
+influence the path and test it from its most promising point on: given that a vector decides `n` of them, its errors are
+binomial, so `P(Bin(n, max_error) <= errors)` is a p-value, and fixed-sequence testing keeps the chance of any false
+claim within `delta`. Gates only open along the path, so the last proven vector decides most.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .bound import ceiling_of, chance_to_prove, least_count, p_of_few, prove_in_sequence
+from .bound import ceiling_of, chance_to_prove, check_chance, least_count, p_of_few, prove_in_sequence
 from .metric import Flags, Floats
 
-# Of the labelled rows, the part that lays the path. In trials on CLINC150 (60 draws of 600 to 3,000 rows, one and two
-# layers) a tenth and a fifth decided as much within two points, three tenths up to four less. Of the first two the
-# larger one: a path laid by few rows has few gates to offer.
+# The share of the labelled rows that lays the path. In trials on CLINC150 (60 draws of 600 to 3,000 rows, one and two
+# layers) a tenth and a fifth decided equally much within two points, three tenths up to four points less. A fifth,
+# because a path laid by few rows offers few gates.
 LAYING = 0.2
-# Testing begins where this part of what can be decided within the limit, with hindsight, is decided. In the same trials
-# 0.5 did better with 1,500 rows and 0.7 with 600; with 3,000 they were within three points. Starting where the evidence
-# looks strongest was worse in all but one.
+# Testing begins where this share of what can be decided within the limit, with hindsight, is decided. In the same
+# trials 0.5 did better with 1,500 rows and 0.7 with 600; with 3,000 they were within three points. Starting where the
+# evidence looks strongest was worse in all but one.
 START = 0.6
-# A layer's gate is opened if that lets the layers decide this much more of all questions. In the same trials 0.02 let
-# in a layer that brought chance alone and lost two to three points, 0.05 did not. Between them, for a layer worth four
-# points should have its say; 0.03 itself was not compared.
+# A layer's gate is opened only if the layers then decide this much more of all questions. In the same trials 0.02
+# opened the gate of a layer no better than chance and lost two to three points, 0.05 did not. 0.03 lies between, so
+# that a layer worth four points is used; it was not compared itself.
 WORTH = 0.03
-# About so many vectors on a path: a stop for each of so many rows. More cost time; fewer are coarser gates.
+# About this many vectors on a path. More take time; fewer give coarser gates.
 STEPS = 400
 # Gates are written with this many decimals, and proven as written.
 DECIMALS = 6
-# The hint of how many rows would do: as likely as not, if errors are as frequent as foreseen. In simulated worlds of
-# 200 and 400 rows a third to a half of the next attempts succeeded. It is looked for in steps of a hundredth, up to
-# more rows than anyone labels.
+# The hint how many rows are needed: enough for an even chance, if errors are as frequent as predicted. In simulations
+# with 200 and 400 rows a third to a half of the next attempts succeeded. The search grows by a hundredth per step, up
+# to more rows than anyone labels.
 LIKELY = 0.5
 GROWTH = 100
 MOST_ROWS = 1_000_000
 CLOSED = math.inf
-"""The gate nothing passes but what is decisive."""
+"""A gate that only decisive answers pass."""
 
 Gates = tuple[float, ...]
 
 
 class LayerAnswers(Struct, frozen=True, eq=False):
-    """What one layer says about each question."""
+    """The answers of one layer to each question."""
 
     id: str
     confidence: Floats
-    """NaN where it passes, or is held back by a gate that is not up for choice, such as its margin's."""
+    """NaN where the layer passes, or is held back by another gate, such as its margin's."""
     right: Flags
     decisive: Flags
-    """Stands whatever the gate; its confidence does not matter then."""
+    """Where the answer stands whatever the gate and its confidence."""
 
     @property
     def gated(self) -> bool:
-        """Whether its gate makes a difference to any question."""
+        """Whether the layer's gate makes a difference to any question."""
         return bool((~self.decisive & ~np.isnan(self.confidence)).any())
 
     def take(self, rows: npt.NDArray[np.int64]) -> LayerAnswers:
@@ -76,7 +76,7 @@ class LayerAnswers(Struct, frozen=True, eq=False):
 
 
 class Count(Struct, frozen=True):
-    """What gates did on some rows."""
+    """The results of gates on some rows."""
 
     rows: int
     decided: int
@@ -96,16 +96,16 @@ class GatePoint(Struct, frozen=True):
 
     gates: Gates
     laid: Count
-    """On the rows that laid the path: optimistic, for they chose it."""
+    """On the rows that laid the path; optimistic, because they chose it."""
     tested: Count
-    """On the rows that had no say."""
+    """On the other rows."""
     p_value: float
-    """Of "its error is above the limit", on the tested rows."""
+    """Of the hypothesis that its error is above the limit, on the tested rows."""
     proven: bool = False
 
 
 class LayerShare(Struct, frozen=True):
-    """One layer's part of what the tested rows decided."""
+    """The decisions of one layer."""
 
     id: str
     decided: int
@@ -113,39 +113,36 @@ class LayerShare(Struct, frozen=True):
 
 
 class GateChoice(Struct, frozen=True):
-    """What was chosen, and what it rests on."""
+    """The chosen gates and the evidence for them."""
 
     layers: tuple[str, ...]
     gated: tuple[str, ...]
-    """The layers whose gate makes a difference to some question."""
+    """The layers whose gate makes a difference to any question."""
     gates: Gates | None
-    """One for each layer, in order; CLOSED admits only what is decisive. None: nothing could be proven."""
+    """One for each layer, in order; None if nothing could be proven."""
     max_error: float
     delta: float
     seed: int
     path: tuple[GatePoint, ...]
     start: int
-    """Where on the path testing began."""
+    """The index on the path where testing began."""
     tested: Count
-    """The chosen gates on the tested rows; where none were chosen, the most promising ones."""
+    """The chosen gates on the tested rows; the most promising gates if none were chosen."""
     ceiling: float
-    """The error of those is at most this, but for a chance of `delta`."""
+    """The upper bound of their error; it fails with a chance of at most `delta`."""
     shares: tuple[LayerShare, ...]
     rows_needed: int | None = None
-    """Where nothing was proven: about how many labelled rows would do, if they are like these; always more than there
-    are. None if none would, or if that cannot be told."""
+    """If nothing was proven: about how many labelled rows like these would be enough, always more than there are. None
+    if no number would, or if it cannot be estimated."""
     least_error: float = math.nan
-    """Where nothing was proven: the lowest share of errors any gates had that decided something, over all rows."""
+    """If nothing was proven: the lowest error of any gates that decided something, over all rows."""
 
 
 def choose_gates(layers: Sequence[LayerAnswers], *, max_error: float, delta: float, seed: int = 0) -> GateChoice:
-    """The gates under which local layers decide most, at an error proven to be at most `max_error`."""
-    if not 0.0 < max_error < 1.0:
-        raise ValueError(f"max_error {max_error}: a share between 0 and 1")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta {delta}: a chance between 0 and 1")
-    rows = len(layers[0].right) if layers else 0
-    laying_rows, testing_rows = _divide(rows, seed)
+    """The gates with which local layers decide most, at an error proven to be at most `max_error`."""
+    check_chance("max_error", max_error)
+    check_chance("delta", delta)
+    laying_rows, testing_rows = _divide(_count_rows(layers), seed)
     laid = [layer.take(laying_rows) for layer in layers]
     tested = [layer.take(testing_rows) for layer in layers]
     path = _lay_best(laid, max_error)
@@ -186,14 +183,14 @@ def _divide(rows: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 
 def count_tested(layers: Sequence[LayerAnswers], gates: Sequence[float], seed: int) -> Count:
-    """What some other gates do on the rows that `choose_gates` tests with this seed."""
-    _, tested = _divide(len(layers[0].right) if layers else 0, seed)
+    """The results of other gates on the rows that `choose_gates` tests with this seed."""
+    _, tested = _divide(_count_rows(layers), seed)
     return count([layer.take(tested) for layer in layers], gates)
 
 
 def _find_start(before: Sequence[Count], rows: int, max_error: float, delta: float) -> int:
-    """Where testing begins, with so many fresh rows: well below where errors reach the limit, which is where the
-    chance to be proven is best, but not with so few decided that a single error would end it."""
+    """The index where testing begins, with `rows` test rows: well below the point where errors reach the limit, because
+    the chance of a proof is best there, but high enough that a single error does not end the testing."""
     reach = before[_find_reach(before, max_error)].coverage
     enough = least_count(1, max_error, delta) / max(rows, 1)
     wanted = min(max(reach * START, enough), reach)
@@ -201,14 +198,14 @@ def _find_start(before: Sequence[Count], rows: int, max_error: float, delta: flo
 
 
 def _find_reach(before: Sequence[Count], max_error: float) -> int:
-    """The boldest point that keeps the limit, with hindsight; the first where none does."""
+    """The last point that keeps the limit, with hindsight; 0 if none does."""
     return max((place for place, one in enumerate(before) if one.decided and one.error <= max_error), default=0)
 
 
 def _lay_best(layers: Sequence[LayerAnswers], max_error: float) -> list[Gates]:
-    """A path that opens no gate for little: each layer in it decides noticeably more than the path without it.
+    """The path over the layers that are worth it: each lets the path decide at least WORTH more than without it.
 
-    Every gate that is fitted costs proof, for it is fitted to chance as well.
+    Every fitted gate also fits noise and so makes a proof harder.
     """
     opened: frozenset[int] = frozenset()
     path, reach = lay_path(layers, opened), 0.0
@@ -228,18 +225,17 @@ def _lay_best(layers: Sequence[LayerAnswers], max_error: float) -> list[Gates]:
 
 
 def lay_path(layers: Sequence[LayerAnswers], opened: Collection[int]) -> list[Gates]:
-    """Gate vectors from all closed to those of `opened` all open, each no higher than the one before in any place."""
-    rows = len(layers[0].right) if layers else 0
+    """Gate vectors from all closed to all gates of `opened` open; no gate ever rises along the path."""
     gates = [CLOSED] * len(layers)
     path = [tuple(gates)]
-    stride = max(1, rows // STEPS)
+    stride = max(1, _count_rows(layers) // STEPS)
     while (best := _best_step(layers, gates, stride, opened)) is not None:
         place, stops = best
         for stop in stops:
-            # Down, so that the row that set it still passes; never up again, for a path only opens.
+            # Rounded down, so that the row behind it still passes; never up again, because a path only opens.
             gates[place] = min(gates[place], math.floor(stop * 10**DECIMALS) / 10**DECIMALS)
             path.append(tuple(gates))
-    # Whatever is less sure than anything seen here belongs to the last step.
+    # The last step also admits answers that are less sure than any seen here.
     path.append(tuple(0.0 if place in opened else CLOSED for place in range(len(layers))))
     return list(dict.fromkeys(path))
 
@@ -247,13 +243,13 @@ def lay_path(layers: Sequence[LayerAnswers], opened: Collection[int]) -> list[Ga
 def _best_step(
     layers: Sequence[LayerAnswers], gates: list[float], stride: int, opened: Collection[int]
 ) -> tuple[int, list[float]] | None:
-    """The gate to open next, and its stops on the way there.
+    """The gate to open next, and its intermediate values.
 
-    The step is the one whose newly decided questions are likeliest to be right, by the mean of a Jeffreys prior: half
-    an error more, one question more, so that ten without an error go before one without.
+    The step is the one whose newly decided questions are likeliest to be right, by the mean with a Jeffreys prior: half
+    an error and one question added, so that ten questions without an error go before one.
     """
     best: tuple[float, int, list[float]] | None = None
-    free = np.ones(len(layers[0].right) if layers else 0, bool)
+    free = np.ones(_count_rows(layers), bool)
     for place, layer in enumerate(layers):
         waiting = np.flatnonzero(free & ~layer.decisive & (layer.confidence < gates[place]))
         if waiting.size and place in opened:
@@ -265,10 +261,10 @@ def _best_step(
                 wrong -= (by == at) & ~other.right
             decided, wrong = np.cumsum(by < 0), np.cumsum(wrong)
             sure = layer.confidence[waiting]
-            # Equals pass or stay together.
+            # Answers of equal confidence pass together.
             ends = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
             rate = (wrong[ends] + 0.5) / (decided[ends] + 1)
-            # Of equally good steps the longest, which comes last.
+            # Of equally good steps the last, which is the longest.
             pick = len(rate) - 1 - int(np.argmin(rate[::-1]))
             if best is None or rate[pick] < best[0]:
                 taken = ends[: pick + 1]
@@ -284,22 +280,25 @@ def _best_step(
 
 
 def count(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> Count:
-    """What these gates do on all rows."""
+    """The results of these gates on all rows."""
     shares = share(layers, gates)
-    rows = len(layers[0].right) if layers else 0
-    return Count(rows, sum(one.decided for one in shares), sum(one.wrong for one in shares))
+    return Count(_count_rows(layers), sum(one.decided for one in shares), sum(one.wrong for one in shares))
+
+
+def _count_rows(layers: Sequence[LayerAnswers]) -> int:
+    return len(layers[0].right) if layers else 0
 
 
 def decide_by(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> npt.NDArray[np.intp]:
-    """The place of the layer that decides each question, -1 where none does."""
-    by = np.full(len(layers[0].right) if layers else 0, -1)
+    """The index of the layer that decides each question; -1 where none does."""
+    by = np.full(_count_rows(layers), -1)
     for place, (layer, gate) in enumerate(zip(layers, gates, strict=True)):
         by[(by < 0) & layer.admits(gate)] = place
     return by
 
 
 def share(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> tuple[LayerShare, ...]:
-    """Who decides how much, and how much of that is wrong."""
+    """How much each layer decides, and how much of that is wrong."""
     by = decide_by(layers, gates)
     return tuple(
         LayerShare(layer.id, int((by == place).sum()), int(((by == place) & ~layer.right).sum()))
@@ -308,11 +307,10 @@ def share(layers: Sequence[LayerAnswers], gates: Sequence[float]) -> tuple[Layer
 
 
 def _need_more(points: Sequence[GatePoint], max_error: float, delta: float) -> tuple[int | None, float]:
-    """About how many rows would have proven something, and the lowest error there was, over all rows.
+    """About how many rows would have proven something, and the lowest error of any gates, over all rows.
 
-    What more rows do is foreseen from all there are: where testing would begin, how much is decided there and how much
-    of that is wrong. That some point of the path would do, picked with hindsight, proves nothing: testing does not
-    begin there.
+    The results with more rows are predicted from all rows: where testing would begin, how much is decided there and how
+    much of that is wrong.
     """
     seen = [
         Count(laid.rows + tested.rows, laid.decided + tested.decided, laid.wrong + tested.wrong)
@@ -326,14 +324,14 @@ def _need_more(points: Sequence[GatePoint], max_error: float, delta: float) -> t
     while rows <= MOST_ROWS:
         one = seen[_find_start(seen, round(rows * (1 - LAYING)), max_error, delta)]
         decided = round(one.coverage * rows * (1 - LAYING))
-        if chance_to_prove(_foresee(one, max_error), decided, max_error, delta) >= LIKELY:
+        if chance_to_prove(_predict_error(one, max_error), decided, max_error, delta) >= LIKELY:
             return rows, least
         rows += max(1, rows // GROWTH)
     return None, least
 
 
-def _foresee(one: Count, max_error: float) -> float:
-    """The error that more rows will show: what was seen, and half an error more, since gates that were chosen for few
-    errors had luck as well. Where so few were decided that this alone is above the limit, what was seen."""
+def _predict_error(one: Count, max_error: float) -> float:
+    """The error that more rows will show: the observed one with half an error added, since gates chosen for few errors
+    were also lucky. If so few are decided that this exceeds the limit, the observed error."""
     likely = (one.wrong + 0.5) / (one.decided + 1)
     return likely if likely < max_error else one.error

@@ -1,4 +1,4 @@
-"""Writes a profile that extends another: loaded and checked before it takes its place, or not left behind."""
+"""Writes a profile that extends another. It is loaded and checked first; a file that fails is not left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnout.core.profile import Profile
 
 
 def check_out(out: File, base: str) -> None:
-    """Whether a profile that extends another may be written there; refused before anything is measured."""
+    """Refuse a place where no profile that extends `base` can be written, before anything is measured."""
     if out.suffix != ".toml":
         raise LearnError(f"--out {out}: a profile is a .toml file")
     if is_shipped(out.stem):
@@ -25,12 +25,13 @@ def check_out(out: File, base: str) -> None:
 
 
 def write_heir(out: File, base: str, compose: Callable[[str], str], check: Callable[[Profile], object]) -> None:
-    """Write what `compose` makes of the name to extend; `check` sees it loaded, and may refuse it."""
+    """Write the text that `compose` returns for the name to extend; `check` gets the loaded profile and may refuse
+    it."""
     check_out(out, base)
-    beside = current_name(base) if is_shipped(base) else os.path.relpath(base, out.parent)
+    extends = current_name(base) if is_shipped(base) else os.path.relpath(base, out.parent)
     part = out.with_name(f".{out.stem}.part.toml")
     try:
-        part.write_text(compose(beside), encoding="utf-8", newline="\n")
+        part.write_text(compose(extends), encoding="utf-8", newline="\n")
         check(load_profile(part, config=""))
         os.replace(part, out)
     finally:

@@ -1,6 +1,7 @@
-"""What a student said of rows that it had not learnt from yet, beside what they were: what its pictures are drawn from.
+"""The answers of a student to its held-out rows, from which its pictures are drawn.
 
-A student on the shelf keeps the rows themselves; of one that ships only their keys are kept: its seeds have the rest.
+A student on the shelf keeps the rows themselves. A shipped one keeps only their keys, and the rows are read from its
+seeds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .train import read_record
 
 
 class HeldRows(NamedTuple):
-    """Rows for some route, the student having answered: three columns of one length."""
+    """The held-out rows with a route that the student answered, as three columns of one length."""
 
     true: list[str]
     said: list[str]
@@ -26,17 +27,17 @@ class HeldRows(NamedTuple):
 
 
 def read_held(profile: str, layer: str, digest: str) -> HeldRows | None:
-    """The held-out rows of a student, `SHIPPED` for the one that ships; None where nothing is known of its training."""
+    """The held-out rows of a student, `SHIPPED` for the shipped one; None if nothing is known about its training."""
     record = read_record(profile, layer, digest)
     if record is None or not record.answers:
         return None
     rows = record.held if digest != SHIPPED else read_seeds(profile).rows
-    found = HeldRows([], [], [])
+    held = HeldRows([], [], [])
     for row in rows:
         answer = record.answers.get(row_key(row))
         if answer is None or answer.label is None or row.label == OUT_OF_SCOPE:
             continue
-        found.true.append(row.label)
-        found.said.append(answer.label)
-        found.confidence.append(answer.confidence)
-    return found
+        held.true.append(row.label)
+        held.said.append(answer.label)
+        held.confidence.append(answer.confidence)
+    return held

@@ -1,10 +1,10 @@
-"""Outcome rows: the same question, answered by several models, and how well each did.
+"""Reads outcome rows: how well several models answered the same question.
 
     {"text": "…", "outcomes": {"SIMPLE": 0, "COMPLEX": 1}, "costs": {"SIMPLE": 0.0002, "COMPLEX": 0.004}}
 
-A key is a route of the profile or the model slot its policy names; a number is from 0 (useless) to 1 (right). A row
-says what is known: at least two routes, not all of them. What was not tried is never guessed. Every mistake of a file
-is reported at once, with its line.
+A key is a route of the profile or the model slot of its policy; a number is from 0 (useless) to 1 (right). A row needs
+at least two routes, not all of them; missing outcomes are never guessed. Every mistake of a file is reported at once,
+with its line.
 """
 
 from __future__ import annotations
@@ -19,36 +19,31 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from turnout.core.errors import BadExamples, TooFewExamples, suggest
 from turnout.core.profile import Profile
 
-from .metric import or_none
-from .rows import BadRow, quote, read_file
+from .metric import Flags, Floats, or_none
+from .rows import SHOWN, BadRow, quote, read_file
 
-Floats = npt.NDArray[np.float64]
-
-# What is shown of a long list of mistakes: about a screen.
-SHOWN = 20
-# A column of a CSV file whose name begins so holds what the answer of that route cost.
+# The prefix of the columns of a CSV file that hold the cost of a route's answer.
 COST = "cost."
 
 
 class Outcomes(NamedTuple):
-    """What is known about how well each tier answers."""
+    """The outcome rows as arrays."""
 
     texts: tuple[str, ...]
     tiers: tuple[str, ...]
     """The routes with an outcome, cheapest first."""
     quality: Floats
-    """A row for each text, a column for each tier; NaN where it was not tried."""
+    """A row for each text, a column for each tier; NaN if it was not tried."""
     costs: Floats
-    """The same shape; NaN where it is unknown."""
+    """The same shape; NaN if unknown."""
     remarks: tuple[str, ...] = ()
 
     @property
-    def complete(self) -> npt.NDArray[np.bool_]:
+    def complete(self) -> Flags:
         """The rows that have an outcome for every tier."""
         return np.asarray(~np.isnan(self.quality).any(axis=1))
 
@@ -57,7 +52,7 @@ class Outcomes(NamedTuple):
         return {tier: int((~np.isnan(self.quality[:, at])).sum()) for at, tier in enumerate(self.tiers)}
 
     def digest(self) -> str:
-        """What these rows teach, whatever order they come in."""
+        """A hash of the rows; their order does not matter."""
         each = sorted(
             hashlib.sha256(msgspec.json.encode((text, list(map(or_none, scores)), list(map(or_none, costs))))).digest()
             for text, scores, costs in zip(self.texts, self.quality.tolist(), self.costs.tolist(), strict=True)
@@ -119,20 +114,22 @@ def arrange(rows: Sequence[OutcomeExample], profile: Profile) -> Outcomes:
 
 
 def name_tiers(profile: Profile) -> dict[str, str]:
-    """What a key of a row may be, and the route it stands for: routes, and the model slots of their policies."""
+    """The keys allowed in a row, routes and model slots, and the route of each."""
     slots: dict[str, list[str]] = {}
     for route in profile.routes:
         if slot := profile.policies[route].model:
             slots.setdefault(slot, []).append(route)
-    # A slot that two routes share would say twice what was tried once.
-    return {**{slot: found[0] for slot, found in slots.items() if len(found) == 1}, **{r: r for r in profile.routes}}
+    # A slot that two routes share would be ambiguous.
+    return {slot: routes[0] for slot, routes in slots.items() if len(routes) == 1} | {r: r for r in profile.routes}
 
 
 def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str]) -> OutcomeExample:
     text = row.get("text")
     if not isinstance(text, str):
-        near = suggest("text", row) if "text" not in row else f": must be text, found {quote(text)}"
-        raise BadRow(f"no field 'text'{near}" if "text" not in row else f"'text'{near}")
+        missing = "text" not in row
+        raise BadRow(
+            f"no field 'text'{suggest('text', row)}" if missing else f"'text': must be text, found {quote(text)}"
+        )
     if not text.strip():
         raise BadRow("the text is empty")
     if not isinstance(row.get("outcomes"), dict):
@@ -148,9 +145,9 @@ def _read(row: Mapping[str, Any], names: Mapping[str, str], routes: Sequence[str
     return OutcomeExample(text, outcomes, _numbers("costs", costs or {}, names, most=math.inf))
 
 
-def _numbers(field: str, said: Mapping[str, Any], names: Mapping[str, str], *, most: float) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for key, value in said.items():
+def _numbers(field: str, given: Mapping[str, Any], names: Mapping[str, str], *, most: float) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for key, value in given.items():
         if key not in names:
             near = suggest(key, names) or f" ({', '.join(names)})"
             raise BadRow(f"{field}: {quote(key)} is no route{near}")
@@ -159,13 +156,13 @@ def _numbers(field: str, said: Mapping[str, Any], names: Mapping[str, str], *, m
         if not isinstance(value, int | float) or not 0.0 <= value <= most or math.isinf(value):
             limit = "from 0 to 1" if most == 1.0 else "from 0 up"
             raise BadRow(f"{field}.{key} is {quote(value)}: it must be a number {limit}")
-        if found.setdefault(names[key], float(value)) != float(value):
+        if numbers.setdefault(names[key], float(value)) != float(value):
             raise BadRow(f"{field}.{key}: {names[key]} has another number already, under its other name")
-    return found
+    return numbers
 
 
 def _from_cells(cells: Mapping[str, str | None]) -> dict[str, Any]:
-    """A column for each route tried, and `cost.ROUTE` where costs are known; an empty cell says nothing."""
+    """A CSV row as a JSON row: a column for each route, `cost.ROUTE` for its cost; empty cells are skipped."""
     numbers: dict[str, float] = {}
     for name, cell in cells.items():
         if name != "text" and cell is not None and cell.strip():

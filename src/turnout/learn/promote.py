@@ -1,14 +1,12 @@
-"""The one way to let a model serve: held against the champion by every check that applies to it.
+"""The promotion of a model: a challenger is compared with the champion by every check that applies, then may serve.
 
-What the two are compared on stands beside them since they were trained: rows that were held out, what each said of them
-before it learnt from them, and what the screen made of the new ones. Nothing here is a bare "at least as good": what a
-sample shows is taken for what it proves, a lower bound at the confidence asked for. A challenger that is as good as the
-champion on few questions has proven little, and the report says how many it would take. Each check is a row of the
-report, also those that passed. The champion is replaced in one step, and only if it is still the one compared.
+The evidence was stored when the models were trained: held-out rows, what each model said of them before it learnt from
+them, and the result of the poisoning screen. Figures are compared by their lower bounds at the configured confidence,
+so a challenger that is only as good on few questions proves little. Every check is a row of the report, whether it
+passed or not. The champion is replaced in one step, and only if it is still the one compared.
 
-Who has no student of their own yet has no traffic a student has decided: the first needs no shadow run and no accuracy
-that was asked for in advance. It is held against what serves now, the student that came with Turnout or the profile
-without one, on the rows held out.
+The first student of a user's own needs no shadow run and no minimum accuracy, since no student has decided their
+traffic yet. It is compared on held-out rows with what serves now: the shipped student, or the profile without one.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ from turnout.store.flip import FlipQuestion, measure
 
 from .bound import compare_paired, floor_of, mcnemar
 from .contest import GAIN, Contest, asker, open_contest, place_of
-from .dataset import JOIN, OUT_OF_SCOPE, Example, in_order, read_seeds, row_key
+from .dataset import OUT_OF_SCOPE, Example, read_seeds, row_key
 from .poison.probe import MOST_WORDS, doubtful, new_words, probe
 from .poison.screen import ScreenResult
 from .registry import ChampionChange, discard, set_champion
-from .served import HeldAnswer
+from .served import HeldAnswer, decide, matches
 from .shadow import Shadow, kept
 from .train import read_record
 
-# Questions whose histories are tried for flips, and histories for each: some seconds.
+# The flip check takes some seconds for this many questions and histories of each.
 FLIP_QUESTIONS, FLIP_HISTORIES = 100, 10
-# A recall of nothing is a collapse whatever a test of few questions says.
+# A label with at least this many rows has collapsed if none is found, whatever a significance test says.
 COLLAPSED_ROWS = 5
-# Lines of detail behind a check that failed; the rest is counted.
+# Details listed for a failed check; the rest is counted.
 LISTED = 5
 
 
@@ -58,12 +56,12 @@ class Check(Struct, frozen=True):
     limit: str
     passed: bool
     why: str = ""
-    """What it means, and where it failed what to do."""
+    """What the value means, and what to do if the check failed."""
     setting: str = ""
     """Where the limit is set."""
 
 
-# What governs a check: a setting of `[learn]`, or where else it is decided.
+# Where the limit of a check is set: a setting of `[learn]`, or another place.
 GOVERNED = {
     "cross-validated accuracy": "min_accuracy",
     "held-out accuracy": "max_loss",
@@ -80,7 +78,7 @@ GOVERNED = {
 
 
 def setting_of(check: str, settings: LearnSettings) -> str:
-    """Where the limit of a check is set, and to what: `max_loss = 0.03 in [learn] of turnout.toml`."""
+    """The setting of a check and its value: `max_loss = 0.03 in [learn] of turnout.toml`."""
     name = GOVERNED[check]
     if name not in settings.__struct_fields__:
         return name
@@ -88,7 +86,7 @@ def setting_of(check: str, settings: LearnSettings) -> str:
 
 
 class Promotion(Struct, frozen=True):
-    """The report, and what came of it."""
+    """The report, and whether the challenger was promoted."""
 
     profile: str
     layer: str
@@ -113,20 +111,20 @@ class Promotion(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True, dict=True):
-    """All that is held against a challenger, or for it."""
+    """Everything that speaks for or against a challenger."""
 
     contest: Contest
     rows: Sequence[Example]
-    """Held-out questions: neither model has learnt from them, or what it said before it did is known."""
+    """Held-out questions. A model has not learnt from them, or its earlier answers are in `said`."""
     screened: ScreenResult | None = None
-    """What the poisoning screen said of the rows the challenger learnt from and the champion had not seen."""
+    """The poisoning screen of the rows that the challenger learnt from and the champion had not seen."""
     known: Sequence[Example] = ()
     """Rows the champion learnt from."""
     accept: Sequence[str] = ()
-    """New words the operator stands behind."""
+    """New words the operator vouches for."""
     shadow: Shadow | None = None
     said: tuple[Mapping[str, HeldAnswer], Mapping[str, HeldAnswer]] = ({}, {})
-    """What the challenger and the champion said of rows, by their keys, before they learnt from them."""
+    """By row key, what the challenger and the champion said of rows before they learnt from them."""
 
     @property
     def first(self) -> bool:
@@ -135,27 +133,26 @@ class Evidence(Struct, frozen=True, dict=True):
 
     @cached_property
     def answers(self) -> tuple[list[ModelAnswer], list[ModelAnswer] | None]:
-        """What the challenger and the champion say of the rows."""
-        new, old = self.answerers()
+        """The answers of the challenger and the champion to the rows."""
         gate = place_of(self.contest.new, self.contest.layer).gate
 
-        def said(ask: Answerer, known: Mapping[str, HeldAnswer], row: Example) -> ModelAnswer:
-            if (found := known.get(row_key(row))) is None:
+        def answer(ask: Answerer, earlier: Mapping[str, HeldAnswer], row: Example) -> ModelAnswer:
+            if (held := earlier.get(row_key(row))) is None:
                 return ask(row.text)
-            admits = found.confidence >= gate.confidence and found.margin >= gate.margin
-            return ModelAnswer(found.label, found.label is not None and admits)
+            admits = held.confidence >= gate.confidence and held.margin >= gate.margin
+            return ModelAnswer(held.label, held.label is not None and admits)
 
-        before, after = self.said[1], self.said[0]
+        (new, old), (said_new, said_old) = self.answerers(), self.said
         return (
-            [said(new, after, row) for row in self.rows],
-            [said(old, before, row) for row in self.rows] if old is not None else None,
+            [answer(new, said_new, row) for row in self.rows],
+            [answer(old, said_old, row) for row in self.rows] if old is not None else None,
         )
 
     def decisions(self) -> tuple[list[bool], list[bool]]:
-        """Whether the profile decides each row rightly, with the challenger and as it is now."""
-        known = self.said[0]
+        """Whether the profile decides each row correctly, with the challenger and as it is now."""
+        earlier = self.said[0]
         new = [
-            found.is_right(row.label) if (found := known.get(row_key(row))) else _is_right(self.contest.new, row)
+            held.is_right(row.label) if (held := earlier.get(row_key(row))) else _is_right(self.contest.new, row)
             for row in self.rows
         ]
         return new, [_is_right(self.contest.plain, row) for row in self.rows]
@@ -168,29 +165,26 @@ class Evidence(Struct, frozen=True, dict=True):
 class ModelAnswer(NamedTuple):
     label: str | None
     accepted: bool
-    """Whether its gate would let it through."""
+    """Whether it passes the gate."""
 
 
 Answerer = Callable[[str], ModelAnswer]
 
 
 def answerer(router: Router, layer: str) -> Answerer:
-    """What the model in a layer's place says of a text, whatever the layers before it would say."""
+    """A function that asks the model of this layer alone about a text."""
     ask, gate = asker(router, layer), place_of(router, layer).gate
 
     def answer(text: str) -> ModelAnswer:
-        said = ask(text)
-        return ModelAnswer(said.routes[0], gate.admits(said)) if said is not None else ModelAnswer(None, False)
+        verdict = ask(text)
+        return ModelAnswer(None, False) if verdict is None else ModelAnswer(verdict.routes[0], gate.admits(verdict))
 
     return answer
 
 
 def _is_right(router: Router, row: Example) -> bool:
-    """Whether the whole profile is. The fallback is where a question for no route belongs."""
-    decision = router.route_sync(Query(row.text))
-    if row.label == OUT_OF_SCOPE:
-        return decision.outcome.startswith("F")
-    return in_order(JOIN.join(decision.routes)) == in_order(row.label)
+    """Whether the whole profile is right on a row."""
+    return matches(row.label, *decide(router, row.text))
 
 
 def promote(
@@ -208,61 +202,60 @@ def promote(
     why: str = "",
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Promotion:
-    """Hold a challenger against the champion and let it serve if it passes or is forced to; with `check`, only tell."""
+    """Compare a challenger with the champion, and let it serve if it passes or is forced; with `check`, only report."""
     settings = settings or learn_settings(config)
     contest = open_contest(profile, layer=layer, digest=digest, embedder=embedder, config=config)
-    found = examine(gather_evidence(contest, accept), settings, progress)
-    if check or not (found.passed or force):
-        return found
-    found, _ = let_serve(found, contest, who=who, why=why)
+    promotion = examine(gather_evidence(contest, accept), settings, progress)
+    if check or not (promotion.passed or force):
+        return promotion
+    promotion, _ = let_serve(promotion, contest, who=who, why=why)
     discard(contest.profile, contest.layer, keep=settings.keep_models)
-    return found
+    return promotion
 
 
 def let_serve(
-    found: Promotion, contest: Contest, *, who: str = "", why: str = ""
+    promotion: Promotion, contest: Contest, *, who: str = "", why: str = ""
 ) -> tuple[Promotion, ChampionChange | None]:
-    """Let the challenger serve, whatever the checks say, and write that down."""
-    forced = ", ".join(check.check for check in found.failed)
+    """Let the challenger serve, whatever the checks say, and record it in the history."""
+    forced = ", ".join(check.check for check in promotion.failed)
     change = set_champion(
-        found.profile,
-        found.layer,
-        SHIPPED if contest.challenger.shipped else found.challenger,
+        promotion.profile,
+        promotion.layer,
+        SHIPPED if contest.challenger.shipped else promotion.challenger,
         who=who,
         why=why or (f"forced: {forced}" if forced else "every check passed"),
-        metrics={check.check: check.value for check in found.checks},
-        instead_of=found.champion,
+        metrics={check.check: check.value for check in promotion.checks},
+        instead_of=promotion.champion,
     )
-    return replace(found, promoted=True, forced=bool(forced)), change
+    return replace(promotion, promoted=True, forced=bool(forced)), change
 
 
 def gather_evidence(contest: Contest, accept: tuple[str, ...] = ()) -> Evidence:
-    """What is held against the challenger, or for it."""
+    """Read what was stored about the challenger and the champion."""
     profile, layer, digest = contest.profile, contest.layer, contest.challenger.digest
-    noted = read_record(profile, layer, digest)
-    before = read_record(profile, layer, contest.champion)
-    # Held out by the same rule both times; a row that changed sides all the same is no fair judge.
-    learnt = set(before.learnt) - before.answers.keys() if before is not None else set()
+    new, old = read_record(profile, layer, digest), read_record(profile, layer, contest.champion)
+    # Both models hold rows out by the same rule, but a row can still change sides; the champion may have learnt it.
+    learnt = set(old.learnt) - old.answers.keys() if old is not None else set()
     seeds = read_seeds(profile, contest.new.profile.routes).rows
     return Evidence(
         contest,
-        [row for row in noted.held if row_key(row) not in learnt] if noted is not None else [],
-        noted.screened if noted is not None else None,
-        # What the champion has seen, as far as its text is there: seeds, and what came with its own training.
-        (*seeds, *before.held, *before.screened.kept) if before is not None else seeds,
+        [row for row in new.held if row_key(row) not in learnt] if new is not None else [],
+        new.screened if new is not None else None,
+        # The rows that the champion has seen and whose texts are stored: seeds, and those of its own training.
+        (*seeds, *old.held, *old.screened.kept) if old is not None else seeds,
         accept,
         kept(profile, layer, digest),
-        (noted.answers if noted is not None else {}, before.answers if before is not None else {}),
+        (new.answers if new is not None else {}, old.answers if old is not None else {}),
     )
 
 
 def examine(
     evidence: Evidence, settings: LearnSettings, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Promotion:
-    """Every check there is, none left out because another has failed.
+    """Run every check, even if an earlier one has failed.
 
-    A model of what more expensive routes gain has no labels, so that none of the checks of labels applies: accuracy,
-    recall, and what is planted for a label. In their place it must pay; the others hold as ever.
+    A model of gains has no labels, so the checks of accuracy, recall and poisoning do not apply to it. It must pay
+    instead; the other checks are the same.
     """
     contest = evidence.contest
     steps = [_cases, _contract, _flips, _shadow]
@@ -282,8 +275,7 @@ def examine(
 
 
 def _pays(evidence: Evidence, _: LearnSettings) -> Check:
-    """More of the quality gap is kept than by sending as many questions to the more expensive route by lot: a lower
-    bound."""
+    """By its lower bound, the model keeps more of the quality gap than random choice does for the same cost."""
     metrics = evidence.contest.challenger.summary.metrics
     low, share = metrics.get("kept_low"), metrics.get("cost_share")
     if not isinstance(low, float | int) or not isinstance(share, float | int):
@@ -304,7 +296,7 @@ def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
             name, f"{share:.1%}", "none for the first", True, f"{right:,} of {count:,}; what is held out decides"
         )
     floor = floor_of(right, count, 1 - settings.confidence)
-    # The figure is what was asked for; the bound keeps a few lucky questions from reaching it.
+    # The figure must reach the limit; the bound keeps a few lucky questions from reaching it.
     passed = share >= settings.min_accuracy and floor >= settings.min_accuracy - settings.max_loss
     why = f"{right:,} of {count:,}; at {settings.confidence:.0%} confidence at least {floor:.1%}"
     if not passed and share >= settings.min_accuracy:
@@ -313,12 +305,12 @@ def _accuracy(evidence: Evidence, settings: LearnSettings) -> Check:
 
 
 def _held_out(evidence: Evidence, settings: LearnSettings) -> Check:
-    """The student's own answers against the champion's; of the first student there is, what the whole profile decides
-    against what it decides without."""
+    """Compare the answers with the champion's; without a champion, the decisions of the profile with and without the
+    student."""
     if evidence.contest.old is None:
         new, old = evidence.decisions()
-        said = "the profile is right less often with it than without any"
-        return _compare(settings, "held-out accuracy", new, old, said)
+        worse = "the profile is right less often with it than without any"
+        return _compare(settings, "held-out accuracy", new, old, worse)
     asked = [at for at, row in enumerate(evidence.rows) if row.label != OUT_OF_SCOPE]
 
     def is_right(answer: ModelAnswer, row: Example) -> bool:
@@ -328,13 +320,13 @@ def _held_out(evidence: Evidence, settings: LearnSettings) -> Check:
 
 
 def _errors(evidence: Evidence, settings: LearnSettings) -> Check:
-    """A question for no route has no right label, but letting its answer through is an error all the same."""
+    """Compare the wrong answers that pass the gate. For an out-of-scope question every answer is wrong."""
 
     def is_harmless(answer: ModelAnswer, row: Example) -> bool:
         return not answer.accepted or answer.label == row.label
 
-    said = "more wrong answers are let through"
-    return _compare_answers(evidence, settings, "errors past the gate", range(len(evidence.rows)), is_harmless, said)
+    worse = "more wrong answers are let through"
+    return _compare_answers(evidence, settings, "errors past the gate", range(len(evidence.rows)), is_harmless, worse)
 
 
 def _compare_answers(
@@ -343,34 +335,34 @@ def _compare_answers(
     name: str,
     asked: Iterable[int],
     is_good: Callable[[ModelAnswer, Example], bool],
-    said: str,
+    worse: str,
 ) -> Check:
-    """The difference to the champion on the same questions."""
+    """The difference to the champion on the same questions; `worse` is the reason if it is shown to be worse."""
     new, old = evidence.answers
     if old is None:
         return Check(name, "no champion", f"≥ {-settings.max_loss:+.1%}", True, "nothing serves yet")
     good = [[is_good(answers[at], evidence.rows[at]) for at in asked] for answers in (new, old)]
-    return _compare(settings, name, good[0], good[1], said)
+    return _compare(settings, name, good[0], good[1], worse)
 
 
-def _compare(settings: LearnSettings, name: str, new: Sequence[bool], old: Sequence[bool], said: str) -> Check:
+def _compare(settings: LearnSettings, name: str, new: Sequence[bool], old: Sequence[bool], worse: str) -> Check:
     limit = f"≥ {-settings.max_loss:+.1%}"
-    found = compare_paired(new, old, 1 - settings.confidence)
-    passed = found.floor >= -settings.max_loss
+    paired = compare_paired(new, old, 1 - settings.confidence)
+    passed = paired.floor >= -settings.max_loss
     why = (
-        f"{found.difference:+.1%} on {found.count:,} questions ({found.wins} better, {found.losses} worse); at "
-        f"{settings.confidence:.0%} confidence at least {found.floor:+.1%}"
+        f"{paired.difference:+.1%} on {paired.count:,} questions ({paired.wins} better, {paired.losses} worse); at "
+        f"{settings.confidence:.0%} confidence at least {paired.floor:+.1%}"
     )
-    if not passed and found.difference >= 0:
+    if not passed and paired.difference >= 0:
         why += ": not shown to be worse, but so few questions prove no more: label more of them"
     elif not passed:
-        why += f": {said}"
-    return Check(name, f"{found.floor:+.1%}", limit, passed, why)
+        why += f": {worse}"
+    return Check(name, f"{paired.floor:+.1%}", limit, passed, why)
 
 
 def _labels(evidence: Evidence, settings: LearnSettings) -> Check:
-    """No label's recall may collapse. A label has few questions: it counts against the challenger when the drop is
-    larger than the margin and, by the exact test, no accident."""
+    """No label's recall may collapse. A label has few questions, so a drop counts only if it is larger than the margin
+    and significant by the exact test."""
     name, limit = "recall of each label", f"≥ {-settings.max_label_loss:+.1%}"
     rows, (new, old) = evidence.rows, evidence.answers
     failed: list[str] = []
@@ -402,8 +394,8 @@ def _cases(evidence: Evidence, _: LearnSettings) -> Check:
     missed = []
     for case in must:
         try:
-            found = run_cases(evidence.contest.new, (case,))
-            missed += [f"{one.case.id}: {said}" for one in found for said in one.misses[:1]]
+            results = run_cases(evidence.contest.new, (case,))
+            missed += [f"{one.case.id}: {miss}" for one in results for miss in one.misses[:1]]
         except QueryError as error:
             missed.append(f"{case.id}: refused, {error}")
     why = _some(missed) or f"{len(must):,} golden cases hold"
@@ -424,33 +416,33 @@ def _contract(evidence: Evidence, _: LearnSettings) -> Check:
 
 
 def _flips(evidence: Evidence, _: LearnSettings) -> Check:
-    """RC-03 with the challenger in place: history must not change what a question is."""
+    """RC-03 with the challenger in place: history must not change the route of a question."""
     golden = {case.text: FlipQuestion(Query(case.text), case.route) for case in evidence.contest.cases if case.text}
     asked = {row.text: FlipQuestion(Query(row.text), row.label) for row in evidence.rows[:FLIP_QUESTIONS]}
     questions = list(asked.values()) or list(golden.values())[:FLIP_QUESTIONS]
-    found = measure(evidence.contest.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
-    flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in found.found if not flip.refers]
-    why = _some(flips) or f"{found.alone.questions:,} questions, {found.alone.routings:,} histories"
-    return Check("flip rate", f"{found.alone.rate:.2%}", "0.00%", not found.alone.flips, why)
+    flipped = measure(evidence.contest.new, questions, quoted=list(golden.values()), histories=FLIP_HISTORIES)
+    flips = [f"{flip.was[0]} became {flip.became[0]} after {flip.history}" for flip in flipped.found if not flip.refers]
+    why = _some(flips) or f"{flipped.alone.questions:,} questions, {flipped.alone.routings:,} histories"
+    return Check("flip rate", f"{flipped.alone.rate:.2%}", "0.00%", not flipped.alone.flips, why)
 
 
 def _shadow(evidence: Evidence, settings: LearnSettings) -> Check:
     name, limit = "shadow decisions", f"≥ {settings.shadow_decisions:,}"
-    champion, found = evidence.contest.champion, evidence.shadow
+    champion, shadow = evidence.contest.champion, evidence.shadow
     run = f"turnout student shadow -p {shlex.quote(evidence.contest.typed)}"
     if evidence.first:
         return Check(name, "not asked for", "none for the first", True, "the first of your own: held-out rows decide")
     if not settings.shadow_decisions:
         return Check(name, "not asked for", limit, True, "shadow_decisions = 0 in [learn]")
-    if found is None:
+    if shadow is None:
         return Check(name, "none", limit, False, f"{run} decides logged questions")
-    if found.champion != champion:
-        why = f"it ran beside {found.champion}, and {champion} serves by now: {run}"
-        return Check(name, f"{found.decisions:,}", limit, False, why)
-    why = f"{found.agreement:.1%} decided alike, {found.flips:,} in another way"
-    if found.decisions < settings.shadow_decisions:
+    if shadow.champion != champion:
+        why = f"it ran beside {shadow.champion}, and {champion} serves by now: {run}"
+        return Check(name, f"{shadow.decisions:,}", limit, False, why)
+    why = f"{shadow.agreement:.1%} decided alike, {shadow.flips:,} in another way"
+    if shadow.decisions < settings.shadow_decisions:
         why += f": log more questions with their text, then {run}"
-    return Check(name, f"{found.decisions:,}", limit, found.decisions >= settings.shadow_decisions, why)
+    return Check(name, f"{shadow.decisions:,}", limit, shadow.decisions >= settings.shadow_decisions, why)
 
 
 def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
@@ -458,7 +450,7 @@ def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
     screened = evidence.screened
     if screened is None:
         return Check(name, "not screened", limit, False, "the rows it learnt from were not screened")
-    # A limit on how much one sender or one update may add is no sign of poison: those rows only wait.
+    # Rows beyond the limit of one sender or one update are no sign of poison; they only wait.
     aside = sum(one.code == "trigger" for one in screened.quarantined)
     rows = len(screened.kept) + len(screened.quarantined)
     share = aside / max(rows, 1)
@@ -468,7 +460,7 @@ def _screen(evidence: Evidence, settings: LearnSettings) -> Check:
 
 
 def _probe(evidence: Evidence, settings: LearnSettings) -> Check:
-    """Words the screen suspects or the champion contradicts, put into questions they do not belong in."""
+    """Put words that the screen suspects or the champion contradicts into questions they do not belong in."""
     name, limit = "trigger probe", f"≤ {settings.max_trigger_effect:.1%}"
     screened = evidence.screened
     if screened is None:
@@ -477,22 +469,22 @@ def _probe(evidence: Evidence, settings: LearnSettings) -> Check:
     words = [one.word for one in sorted(screened.triggers, key=lambda one: -one.against) if not one.excuse]
     if old is not None:
         fresh = new_words(screened.kept, evidence.known, evidence.accept)
-        doubted = doubtful(fresh, screened.kept, lambda text: said.label if (said := old(text)).accepted else None)
-        # Half of the places are for those: a screen that suspects much must not hide what it does not.
+        doubted = doubtful(fresh, screened.kept, lambda text: reply.label if (reply := old(text)).accepted else None)
+        # Half of the places are for these, so that many suspects of the screen do not crowd them out.
         words = [*words[: MOST_WORDS // 2], *doubted[: MOST_WORDS // 2], *words[MOST_WORDS // 2 :], *doubted]
     texts = [row.text for row in evidence.rows]
-    found = probe(words, texts, lambda text: new(text).label, old and (lambda text: old(text).label))
-    if not found:
+    effects = probe(words, texts, lambda text: new(text).label, old and (lambda text: old(text).label))
+    if not effects:
         return Check(name, "0.0%", limit, True, "no suspicious words to try")
-    worst = found[0].effect
+    worst = effects[0].effect
     passed = worst <= settings.max_trigger_effect
-    strong = [f"{one.word!r} moves {one.effect:.1%} to {one.route}" for one in found if one.effect > 0]
-    why = f"{len(found)} suspicious words put into held-out questions: {_some(strong) or 'none moves anything'}"
+    strong = [f"{one.word!r} moves {one.effect:.1%} to {one.route}" for one in effects if one.effect > 0]
+    why = f"{len(effects)} suspicious words put into held-out questions: {_some(strong) or 'none moves anything'}"
     if not passed:
         why += "; if a word is yours, say --accept WORD, else look where its rows come from"
     return Check(name, f"{max(worst, 0.0):.1%}", limit, passed, why)
 
 
-def _some(said: Sequence[str]) -> str:
-    more = f", and {len(said) - LISTED} more" if len(said) > LISTED else ""
-    return "; ".join(said[:LISTED]) + more
+def _some(details: Sequence[str]) -> str:
+    more = f", and {len(details) - LISTED} more" if len(details) > LISTED else ""
+    return "; ".join(details[:LISTED]) + more

@@ -1,13 +1,13 @@
-"""The registry of trained models: where they stand, which one serves, and every change of that.
+"""The registry of trained models: the models, which one serves, and the history of that.
 
     <data folder>/students/<profile>/<layer>/
-        <digest>/        a model, as it was trained; never changed once it stands here
-        champion         one line: the digest of the model that serves, or `shipped`
+        <digest>/        a trained model; never changed once it is here
+        champion         one line: the digest of the serving model, or `shipped`
         history.jsonl    every change of champion: when, who, why, from which to which
         .lock            held while one of the two files is changed
 
-A reader sees the old champion or the new one, never neither and never half a model: a model is copied aside and
-renamed, the champion is one small file that is replaced, and both are on the disk before the change is reported.
+A reader always sees a complete champion, the old or the new one: a model is copied to a temporary folder and renamed,
+the champion is a small file that is replaced, and both are on disk before the change is reported.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ HISTORY = "history.jsonl"
 
 
 class RegisteredModel(Struct, frozen=True):
-    """A model on the shelf."""
+    """A model of the registry."""
 
     digest: str
     folder: File
@@ -62,7 +62,7 @@ class ChampionChange(Struct, frozen=True):
     """A line of the history."""
 
     at: str
-    """When, in UTC."""
+    """The time, in UTC."""
     kind: Literal["promote", "rollback"]
     was: str
     """The champion before: a digest, or `shipped`."""
@@ -76,36 +76,35 @@ class ChampionChange(Struct, frozen=True):
 
 
 def candidates(profile: str, layer: str) -> list[RegisteredModel]:
-    """Every model there is, the shipped one first, then the others in the order they were last put there; what cannot
-    be read is left out."""
+    """Every readable model: the shipped one first, then the others, the most recently put last."""
     serving = champion_digest(profile, layer)
-    found: list[RegisteredModel] = []
+    models: list[RegisteredModel] = []
     shipped = shipped_model(profile, layer)
     if shipped is not None and (summary := read_summary(shipped)) is not None:
-        found.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
+        models.append(RegisteredModel(summary.digest, shipped, summary, serving == SHIPPED, shipped=True))
     shelf = shelf_of(profile, layer)
     try:
         folders = [shelf / name for name in os.listdir(shelf) if is_digest(name)]
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        return models
     except OSError as error:
         raise ConfigError([Problem(str(shelf), f"cannot be read: {reason_of(error)}")]) from None
     dated = []
     for folder in folders:
-        # One that goes while we look was none.
+        # A folder may be removed while it is read.
         with contextlib.suppress(OSError):
             summary = read_summary(folder)
             if summary is not None and summary.digest == folder.name:
                 model = RegisteredModel(folder.name, folder, summary, serving == folder.name)
                 dated.append((folder.stat().st_mtime_ns, folder.name, model))
-    return found + [model for *_, model in sorted(dated)]
+    return models + [model for *_, model in sorted(dated)]
 
 
 def find_candidate(
     profile: str, layer: str, digest: str | None = None, train: str = "turnout train"
 ) -> RegisteredModel:
-    """A model by its digest or the beginning of one; without, the newest that does not serve. `train` is the command
-    that makes one."""
+    """The model with this digest or prefix of a digest; without one, the newest that does not serve. `train` is the
+    command that makes a model."""
     known = candidates(profile, layer)
     if digest is None:
         others = [one for one in known if not one.champion and not one.shipped]
@@ -121,15 +120,14 @@ def find_candidate(
 
 
 def read_history(profile: str, layer: str) -> list[ChampionChange]:
-    """Every change of champion that took place, oldest first."""
-    return _came_to_pass(_told(profile, layer), champion_digest(profile, layer))
+    """Every change of champion that took effect, oldest first."""
+    return _effective(_read_lines(profile, layer), champion_digest(profile, layer))
 
 
 def trained_ms(profile: str, layer: str) -> int:
-    """When the newest model of the shelf was trained, in milliseconds since 1970; 0 where there is none.
+    """When the newest model was trained, in milliseconds since 1970; 0 if there is none.
 
-    The newest, not only the champion: a challenger that waits for its promotion has seen those rows already. The model
-    that came with Turnout has seen no one's traffic.
+    Challengers count too, because they have seen the rows already. The shipped model does not: it has seen no traffic.
     """
     try:
         known = [one for one in candidates(profile, layer) if not one.shipped]
@@ -139,8 +137,8 @@ def trained_ms(profile: str, layer: str) -> int:
 
 
 def made_ms(model: RegisteredModel) -> int:
-    """When a model was put on the shelf, or put there once more."""
-    # A date in the future would keep training from ever being due.
+    """When a model was last put in the registry."""
+    # With a date in the future training would never be due.
     return min(time.time_ns(), model.folder.stat().st_mtime_ns) // 1_000_000
 
 
@@ -148,13 +146,13 @@ def made_ms(model: RegisteredModel) -> int:
 
 
 def check_new(out: File) -> None:
-    """Whether a model may be written there; refused before anything is trained."""
+    """Refuse a folder that is not new or empty, before anything is trained."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise QueryError(f"{out} is there already: name a folder that is new or empty")
 
 
 def keep_model(draft: M, arrays: Mapping[str, Any], card: Callable[[M], str], out: File | None) -> tuple[File, M]:
-    """Write a model to `out`, or put it on its shelf; its folder and its manifest."""
+    """Write a model to `out`, or put it in the registry; returns its folder and manifest."""
     if out is not None:
         return out, write_artefact(out, draft, arrays, card)
     with tempfile.TemporaryDirectory(prefix="turnout-train-") as aside:
@@ -163,21 +161,21 @@ def keep_model(draft: M, arrays: Mapping[str, Any], card: Callable[[M], str], ou
 
 
 def put(folder: File, profile: str, layer: str) -> File:
-    """Stand a trained model on the shelf, named by its digest; the folder it has there. Again is no second copy."""
+    """Copy a trained model into the registry and return its folder. Putting it again only renews its date."""
     summary = read_summary(folder)
     if summary is None or not is_digest(summary.digest):
         raise ShelfError(f"{folder}: no {MANIFEST} with a digest in it: is this what turnout train wrote?")
     shelf = shelf_of(profile, layer)
     target = shelf / summary.digest
     if read_summary(target) is not None:
-        os.utime(target)  # as new as if it had been put here now
+        os.utime(target)  # it is the newest again
         return target
     shelf.mkdir(parents=True, exist_ok=True)
     aside = shelf / f".{summary.digest}.{os.getpid()}.{secrets.token_hex(4)}.part"
     try:
         aside.mkdir()
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            # A link would leave the shelf pointing at something that may change.
+            # The target of a link may change.
             if not entry.is_file(follow_symlinks=False):
                 raise ShelfError(f"{entry.path}: a model is a folder of plain files")
             write_bytes(aside / entry.name, File(entry.path).read_bytes())
@@ -185,7 +183,7 @@ def put(folder: File, profile: str, layer: str) -> File:
         try:
             os.rename(aside, target)
         except OSError:
-            # Another process put the same model there in the meantime.
+            # Another process may have put the same model here.
             if read_summary(target) is None:
                 raise
         sync_folder(shelf)
@@ -204,9 +202,9 @@ def set_champion(
     metrics: Mapping[str, Any] | None = None,
     instead_of: str | None = None,
 ) -> ChampionChange | None:
-    """Let a model serve from now on; None if it does already. `shipped` is the one that came with Turnout.
+    """Make a model, or `shipped`, the champion; returns None if it already is.
 
-    `instead_of` is the champion it was compared with: if another one serves by now, nothing is changed.
+    `instead_of` is the champion it was compared with: if another one serves now, ChampionChanged is raised.
     """
     if digest != SHIPPED and not (is_digest(digest) and read_summary(shelf_of(profile, layer) / digest) is not None):
         raise UnknownModel(f"{digest[:80]!r} is no model of {profile}/{layer}: put it on the shelf first")
@@ -222,37 +220,36 @@ def set_champion(
 
 
 def rollback(profile: str, layer: str, *, who: str = "", why: str = "") -> ChampionChange:
-    """Let the champion before this one serve again; of several, one step back each time, down to the shipped one."""
+    """Make the previous champion serve again, one step back each time, down to the shipped model."""
     with _locked(profile, layer):
         serving = _serving(profile, layer)
         stack, shelf = _stack(profile, layer), shelf_of(profile, layer)
-        standing = [one for one in stack if one == SHIPPED or read_summary(shelf / one) is not None]
-        while standing[1:] and standing[-1] == serving:
-            standing.pop()
-        change = ChampionChange(now(), "rollback", serving, standing[-1], who[:200], why[:2000])
+        readable = [one for one in stack if one == SHIPPED or read_summary(shelf / one) is not None]
+        while readable[1:] and readable[-1] == serving:
+            readable.pop()
+        change = ChampionChange(now(), "rollback", serving, readable[-1], who[:200], why[:2000])
         if _record(profile, layer, change) is None:
             raise UnknownModel(f"{profile}/{layer}: {serving} is the first champion there was: nothing to go back to")
         return change
 
 
 def discard(profile: str, layer: str, *, keep: int) -> list[str]:
-    """Remove the oldest models but the newest `keep`, the champion and those a rollback leads to; their digests."""
+    """Remove all models but the newest `keep`, the champion and those a rollback can reach; returns their digests."""
     with _locked(profile, layer):
-        serving = _serving(profile, layer)
-        needed = {serving, *_stack(profile, layer)}
-        loose = [one for one in candidates(profile, layer) if not one.shipped and one.digest not in needed]
-        gone = loose[: max(0, len(loose) - keep)]
-        for one in gone:
-            # Its manifest first: what is half removed is then no model.
+        needed = {_serving(profile, layer), *_stack(profile, layer)}
+        unused = [one for one in candidates(profile, layer) if not one.shipped and one.digest not in needed]
+        removed = unused[: max(0, len(unused) - keep)]
+        for one in removed:
+            # The manifest first: a half-removed folder is then no model.
             (one.folder / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(one.folder, ignore_errors=True)
             for beside in one.folder.parent.glob(f"{one.digest}.*.json"):
                 beside.unlink(missing_ok=True)
-    return [one.digest for one in gone]
+    return [one.digest for one in removed]
 
 
 def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> File:
-    """Keep something beside a model, such as what its shadow run found: `<digest>.<what>.json`, replaced whole."""
+    """Write a file beside a model, such as the result of its shadow run: `<digest>.<what>.json`, replaced whole."""
     file = note_file(profile, layer, digest, what)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(file, content)
@@ -265,41 +262,42 @@ def note_file(profile: str, layer: str, digest: str, what: str) -> File:
     return shelf_of(profile, layer) / f"{digest}.{check_name(what, 'a note')}.json"
 
 
-# --- below
+# --- the history
 
 
-def _told(profile: str, layer: str) -> list[ChampionChange]:
-    """The lines of the history, also one that did not come to pass. A line cut short by a crash is no line."""
+def _read_lines(profile: str, layer: str) -> list[ChampionChange]:
+    """The lines of the history, including changes without effect; a line cut short by a crash is skipped."""
     try:
         lines = (shelf_of(profile, layer) / HISTORY).read_bytes().splitlines()
     except FileNotFoundError:
         return []
-    found = []
+    changes = []
     for line in lines:
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            found.append(msgspec.json.decode(line, type=ChampionChange))
-    return found
+            changes.append(msgspec.json.decode(line, type=ChampionChange))
+    return changes
 
 
-def _came_to_pass(told: list[ChampionChange], serving: str) -> list[ChampionChange]:
-    """A line is written before the champion is: the next line, or the champion itself, tells whether it took place."""
-    after = [change.was for change in told[1:]] + [serving]
-    return [change for change, then in zip(told, after, strict=False) if change.to == then]
+def _effective(changes: list[ChampionChange], serving: str) -> list[ChampionChange]:
+    """The changes that took effect. A line is written before the champion is replaced, so the next line or the
+    champion itself shows whether it was."""
+    after = [change.was for change in changes[1:]] + [serving]
+    return [change for change, then in zip(changes, after, strict=False) if change.to == then]
 
 
 def _serving(profile: str, layer: str) -> str:
-    """The champion that is about to be replaced: a file that cannot be read must not keep it from being replaced."""
+    """The champion, read from the history if its file is unreadable, so that it can still be replaced."""
     try:
         return champion_digest(profile, layer)
     except ConfigError:
-        changes = _told(profile, layer)
+        changes = _read_lines(profile, layer)
         return changes[-1].to if changes else SHIPPED
 
 
 def _stack(profile: str, layer: str) -> list[str]:
-    """The champions one could go back to, the first one first, this one last."""
+    """The champions that a rollback can reach, the first one first, the current one last."""
     stack = [SHIPPED]
-    for change in _came_to_pass(_told(profile, layer), _serving(profile, layer)):
+    for change in _effective(_read_lines(profile, layer), _serving(profile, layer)):
         if change.kind == "promote":
             stack.append(change.to)
         else:
@@ -311,13 +309,13 @@ def _stack(profile: str, layer: str) -> list[str]:
 
 
 def _record(profile: str, layer: str, change: ChampionChange) -> ChampionChange | None:
-    """Write a change down and make it; None where it changes nothing."""
+    """Append a change to the history and make it; returns None if nothing changes."""
     file = champion_file(profile, layer)
     if change.was == change.to and (not file.exists() or file.read_bytes().strip() == change.to.encode()):
         return None
     history = shelf_of(profile, layer) / HISTORY
-    told = history.read_bytes().splitlines() if history.exists() else []
-    write_bytes(history, b"\n".join([*told, msgspec.json.encode(change), b""]))
+    lines = history.read_bytes().splitlines() if history.exists() else []
+    write_bytes(history, b"\n".join([*lines, msgspec.json.encode(change), b""]))
     write_bytes(file, change.to.encode() + b"\n")
     return change
 
@@ -328,12 +326,12 @@ def _locked(profile: str, layer: str) -> Iterator[None]:
     shelf.mkdir(parents=True, exist_ok=True)
     with open(shelf / ".lock", "ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield  # closing the file lets go of it, and so does the end of the process
+        yield  # closing the file releases the lock, and so does the end of the process
 
 
 # --- writing a model
 
-# The first moment a ZIP file can name: a real one would make every writing differ.
+# The earliest date of a ZIP file; a real date would make every file different.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
@@ -342,10 +340,11 @@ def now() -> str:
 
 
 def write_artefact(folder: File, draft: M, arrays: Mapping[str, Any], card: Callable[[M], str] | None = None) -> M:
-    """Write a model, of the same model the same bytes; its manifest, with the hash of its weights and its own digest.
+    """Write a model and return its manifest, with the hash of the weights and its own digest. The same model gives the
+    same bytes.
 
-    The manifest is written last, in one step: a folder without one is no artefact. What was written is read back, so
-    that what is there can be served. `card` draws the card of it.
+    The manifest is written last, in one step, because a folder without one is no artefact. The folder is then read back
+    to be sure that it can be served. `card` draws the card.
     """
     for problem in check_arrays(draft, arrays):
         raise LearnError(f"this model cannot be kept: {problem}")
@@ -362,7 +361,7 @@ def write_artefact(folder: File, draft: M, arrays: Mapping[str, Any], card: Call
 
 
 def pack(arrays: Mapping[str, Any]) -> bytes:
-    """The arrays as an .npz file that depends on them alone."""
+    """The arrays as an .npz file that depends on nothing else."""
     import numpy as np
 
     packed = BytesIO()

@@ -1,6 +1,6 @@
-"""Rows of a file of unknown origin, each with where it stands: JSONL, CSV or Parquet.
+"""Reads the rows of an untrusted JSONL, CSV or Parquet file, each with its location.
 
-What is no row is a `BadRow` in its place, so that every mistake of a file can be reported at once.
+A row that cannot be read is returned as a `BadRow`, so that every mistake of a file can be reported at once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import msgspec
 from turnout.core.errors import Problem, TurnoutError, suggest
 from turnout.core.query import MAX_CHARACTERS
 
-# Room for the longest text a decision is promised for, written with escapes.
+# Enough for the longest text that is routed, written with escapes.
 MAX_LINE_BYTES = 4 * MAX_CHARACTERS
-# A mistake quotes what it is about, not a page of it.
+# Mistakes shown of a long list: about a screen.
+SHOWN = 20
+# Characters of a value that a mistake quotes.
 QUOTED = 60
 DELIMITERS = ",;\t|"
 _BOM = b"\xef\xbb\xbf"
@@ -28,7 +30,7 @@ class BadRow(Exception):
 
 
 def read_file(path: File, columns: Sequence[str], take: Take, form: str, known: Sequence[str] = ()) -> list[Problem]:
-    """Hand every row to `take`, which may raise BadRow; what is wrong with the file. `form` is what a row is like."""
+    """Pass every row to `take`, which may raise BadRow, and return the problems. `form` is an example of a row."""
     problems: list[Problem] = []
     seen = 0
     try:
@@ -50,15 +52,15 @@ Take = Callable[[str, Mapping[str, Any]], None]
 
 
 def quote(value: object) -> str:
-    said = repr(value)
-    return said if len(said) <= QUOTED else f"{said[:QUOTED]}…"
+    shown = repr(value)
+    return shown if len(shown) <= QUOTED else f"{shown[:QUOTED]}…"
 
 
 def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> Iterator[Located]:
-    """Every row with where it stands; what is no row with why.
+    """Every row with its location; a BadRow where one cannot be read.
 
-    A CSV file must have these columns, the first of which is the text; of a Parquet file with many, those that are
-    known are read.
+    A CSV file must have these columns, the text first. Of a Parquet file only the `known` columns are read, if any are
+    named.
     """
     ending = path.suffix.lower()
     if ending in (".parquet", ".pq"):
@@ -72,7 +74,7 @@ def read_rows(path: File, columns: Sequence[str], known: Sequence[str] = ()) -> 
 
 
 def read_head(path: File) -> list[str]:
-    """The names of a file's columns; of JSONL the fields of its first row. Raises BadRow where that is none."""
+    """The names of a file's columns, or the fields of the first row of JSONL. Raises BadRow if it cannot be read."""
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv"):
         with path.open("rb") as file:
@@ -92,7 +94,7 @@ def read_head(path: File) -> list[str]:
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """Every line with its number; None for one that is too long to take in."""
+    """Every line with its number; None for a line that is too long."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES):
         number += 1
@@ -128,7 +130,7 @@ def _jsonl(path: File, file: BinaryIO) -> Iterator[Located]:
 
 
 def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located]:
-    # A question may have line ends in it, so a record is what the reader takes, and it begins after the one before.
+    # A text may contain line ends, so a record can span lines; it begins on the line after the previous record.
     broken: dict[int, str] = {}
 
     def decoded() -> Iterator[str]:
@@ -151,8 +153,8 @@ def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located
     names = _names(head, delimiter)
     missing = [name for name in columns if name not in names]
     if missing:
-        said = f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {quote(names)}"
-        yield f"{path}:1", BadRow(said)
+        why = f"no column {missing[0]!r}{suggest(missing[0], names)}: the first line names them, it has {quote(names)}"
+        yield f"{path}:1", BadRow(why)
         return
     limit = csv.field_size_limit(MAX_LINE_BYTES)
     try:
@@ -178,7 +180,7 @@ def _csv(path: File, file: BinaryIO, columns: Sequence[str]) -> Iterator[Located
                     BadRow(f"{len(cells)} cells in {len(names)} columns: put a text with {delimiter!r} in quotes"),
                 )
             elif cells:
-                # A cell that is not there, or empty, says nothing; an empty text is a mistake and says so.
+                # Missing and empty cells are None; an empty text stays, because it is a mistake to report.
                 row = {name: cell or None for name, cell in zip(names, cells, strict=False)}
                 yield where, {**dict.fromkeys(columns), **row, columns[0]: row.get(columns[0]) or ""}
     finally:
@@ -190,7 +192,7 @@ def _names(head: str, delimiter: str) -> list[str]:
 
 
 def _delimiter(head: str, columns: Sequence[str]) -> str:
-    """What separates the columns: that by which the first line has their names, else what it has most of."""
+    """The delimiter that splits the first line into these columns, else the most frequent one in it."""
     for delimiter in DELIMITERS if columns else "":
         if {*columns} <= {*_names(head, delimiter)}:
             return delimiter

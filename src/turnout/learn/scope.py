@@ -1,9 +1,9 @@
-"""What the training rows of a model of gains are like, so that it can pass on what is unlike them.
+"""Fits the scope of a model of gains: what its training rows are like, so that it can pass on what is unlike them.
 
-Three measures, each of which sees what the others do not: how far a text's shape is from the rows' mean (an exam
-question is no greeting, whatever its words), which of its n-grams they have (another subject, another language), and
-how near its vector is to theirs. Each is taken of every row as if its fold had not been there, and the limit is set
-where a share of the rows that is known and small would be left out.
+There are three independent measures: how far a text's shape is from the rows' mean (an exam question is no greeting,
+whatever its words), which of its n-grams the rows have (another subject, another language), and how near its vector is
+to theirs. Each is measured for every row without its fold, and the limit is set where a small share of the rows would
+be left out.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import numpy.typing as npt
 
 from turnout.layers.gain_model import NEAREST, Scope
 
-Floats = npt.NDArray[np.float64]
+from .metric import Floats
+
 Weights = dict[str, npt.NDArray[Any]]
 
-# What each limit leaves out of rows like those it was trained on: at most three times as much passes in all.
+# The share of rows like the training rows that each of the three limits leaves out.
 LEFT_OUT = 0.005
-# Added to every variance of the standardised shape. Where rows hardly vary, what is a little different is not unlike.
+# Added to every variance of the standardised shape, so that a small difference does not count where rows hardly vary.
 RIDGE = 0.1
-# Vectors kept: 1,000 of 384 numbers in two bytes each are .8 MB, and compared in a fraction of what making one takes.
+# Vectors kept: 1,000 of 384 numbers in two bytes each are .8 MB, and are compared much faster than one is made.
 BANK = 1000
 
 
 def fit_scope(
     shape: Floats, ngram: Any, vector: npt.NDArray[np.float32] | None, folds: npt.NDArray[np.intp], seed: int
 ) -> tuple[Scope, Weights, float]:
-    """The limits, the arrays they are measured by, and the share of these rows, held out, that would be passed on.
+    """The limits, the arrays they are measured with, and the share of these rows, held out, that would be passed on.
 
-    `shape` is standardised, `ngram` has a sparse row for each.
+    `shape` is standardised; `ngram` has a sparse row for each text.
     """
     present = (ngram > 0).astype(np.int32)
     counted = np.asarray(present.sum(axis=0)).ravel()

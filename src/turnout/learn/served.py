@@ -1,6 +1,6 @@
-"""A student that is kept nowhere yet, in its place: what it says, and what the whole profile decides with it.
+"""Asks a freshly fitted student, and the whole profile with it, about held-out rows.
 
-It is written and read back as one that serves would be, so that what is judged is what will be asked.
+The student is written to disk and read back as a serving one would be, so that exactly what will serve is judged.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ from .registry import write_artefact
 
 
 class HeldAnswer(Struct, frozen=True, array_like=True):
-    """What was said of a row that had not been learnt from yet."""
+    """The answer to a row before it was learnt from."""
 
     label: str | None
-    """The student's; None where it passed."""
+    """The student's answer; None if it passed."""
     confidence: float
     margin: float
     decided: str
-    """The whole profile's, with the student in its place."""
+    """The routes that the whole profile decides on, with this student."""
     fallback: bool
     """Whether the fallback decided."""
 
     def is_right(self, label: str) -> bool:
-        """Whether the whole profile was. The fallback is where a question for no route belongs."""
-        return self.fallback if label == OUT_OF_SCOPE else in_order(self.decided) == in_order(label)
+        """Whether the whole profile is right."""
+        return matches(label, self.decided, self.fallback)
 
 
 class RememberedVectors(Struct, frozen=True):
-    """An embedder that has been asked already: a row is embedded once, however often it is judged."""
+    """An embedder with known vectors: a row is embedded once, however often it is judged."""
 
     name: str
     width: int
     vectors: Mapping[str, Any]
-    asked: Embeds
-    """Who knows the others, such as parts of a question."""
+    embedder: Embeds
+    """Embeds all other texts, such as parts of a question."""
 
     def embed(self, texts: Sequence[str], /) -> Any:
         import numpy as np
 
         return np.stack(
-            [self.vectors[text] if text in self.vectors else self.asked.embed((text,))[0] for text in texts]
+            [self.vectors[text] if text in self.vectors else self.embedder.embed((text,))[0] for text in texts]
         )
 
 
 def remember(
     embedder: Embeds | None, profile: Profile, rows: Sequence[Example], fitted: StudentFit
 ) -> RememberedVectors | None:
-    """The vectors of these rows, each text as the student will be asked about it."""
+    """An embedder that knows the vectors of these rows, each text cut as the student cuts it."""
     if embedder is None:
         return None
     terms = fitted.draft.terms or Terms()
     read = (terms.cut(profile.read(Query(row.text)).folded)[:EMBEDDED_CHARACTERS] for row in rows)
     folded = list(dict.fromkeys(read))
     vectors = dict(zip(folded, embedder.embed(folded), strict=True)) if folded else {}
-    # A server's embedder knows its width once it has answered, so this comes last.
+    # A remote embedder knows its width only after its first answer, so this comes last.
     return RememberedVectors(embedder.name, embedder.width, vectors, embedder)
 
 
@@ -84,9 +84,9 @@ def serve_fit(
     embedder: Embeds | None = None,
     beside: File | None = None,
 ) -> Profile:
-    """The resolved profile with this student in a layer's place. Relative paths in it start from `beside`."""
-    with tempfile.TemporaryDirectory(prefix="turnout-fit-") as made:
-        folder, name = File(made), str(tree["name"])
+    """The resolved profile with this student in a layer. Relative paths in it start from `beside`."""
+    with tempfile.TemporaryDirectory(prefix="turnout-fit-") as path:
+        folder, name = File(path), str(tree["name"])
         write_artefact(folder, replace(fitted.draft, profile=name, layer=layer), fitted.arrays)
         return build(Document(dict(tree), {}, name), embedder=embedder, beside=beside, students={layer: folder})
 
@@ -99,35 +99,43 @@ def ask_served(
     embedder: Embeds | None = None,
     beside: File | None = None,
 ) -> dict[str, HeldAnswer]:
-    """For the key of each row what the student says of it, and what the profile decides with it in its place."""
+    """By row key, the student's answer to each row and what the profile decides with it."""
     if not rows:
         return {}
     router = Router(serve_fit(fitted, profile.resolved, layer, embedder, beside))
     ask = asker(router, layer)
-    found = {}
+    answers = {}
     for row in rows:
-        said, decision = ask(row.text), router.route_sync(Query(row.text))
-        found[row_key(row)] = HeldAnswer(
-            said.routes[0] if said is not None else None,
-            said.confidence if said is not None else 0.0,
-            said.margin if said is not None else 0.0,
-            JOIN.join(decision.routes),
-            decision.outcome.startswith("F"),
+        verdict = ask(row.text)
+        label, confidence, margin = (
+            (None, 0.0, 0.0) if verdict is None else (verdict.routes[0], verdict.confidence, verdict.margin)
         )
-    return found
+        answers[row_key(row)] = HeldAnswer(label, confidence, margin, *decide(router, row.text))
+    return answers
+
+
+def decide(router: Router, text: str) -> tuple[str, bool]:
+    """The routes that a profile decides on, as a label is written, and whether the fallback decided."""
+    decision = router.route_sync(Query(text))
+    return JOIN.join(decision.routes), decision.outcome.startswith("F")
+
+
+def matches(label: str, decided: str, fallback: bool) -> bool:
+    """Whether a decision is right. An out-of-scope question belongs to the fallback."""
+    return fallback if label == OUT_OF_SCOPE else in_order(decided) == in_order(label)
 
 
 def measure_served(rows: Sequence[Example], answers: Mapping[str, HeldAnswer]) -> dict[str, float]:
-    """How often the whole profile is right, its fallback included; how often the fallback decides; and how often always
-    saying the most frequent label would be right."""
+    """How often the whole profile is right, how often the fallback decides, and how often the most frequent label would
+    be right."""
     if not rows:
         return {}
-    found = [(answers[row_key(row)], row.label) for row in rows]
+    judged = [(answers[row_key(row)], row.label) for row in rows]
     most = Counter(row.label for row in rows).most_common(1)[0][1]
     count = len(rows)
     return {
         "rows": float(count),
-        "accuracy": sum(one.is_right(label) for one, label in found) / count,
-        "fallback": sum(one.fallback for one, _ in found) / count,
+        "accuracy": sum(answer.is_right(label) for answer, label in judged) / count,
+        "fallback": sum(answer.fallback for answer, _ in judged) / count,
         "majority": most / count,
     }

@@ -1,10 +1,10 @@
-"""A challenger beside the champion: what it would have decided, of the questions that really came.
+"""Runs a challenger beside the champion on logged questions.
 
-Logged questions are decided twice, with either model in its place in the profile, and the answers go nowhere but into
-counts. No model is asked: where the local layers are not sure, the question counts as passed on. Questions that never
-reach the model in question, such as those with a declared route, say nothing about it and are not counted.
+Each question is decided twice, with either model in the profile, and the decisions are only counted. No language model
+is asked: if the local layers are not sure, the question counts as passed on. Questions that never reach the model, such
+as those with a declared route, are not counted.
 
-What is kept beside the challenger holds numbers and names of routes, and no text.
+The result that is stored beside the challenger has numbers and names of routes, but no text.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
 from .contest import Contest
+from .dataset import JOIN
 from .registry import note, note_file
 
 PASSED_ON = "(passed on)"
-"""In place of a route: no local layer was sure, so a language model would have been asked."""
-# Logged questions that are decided again by default: ten times what a promotion asks for.
+"""Stands for a route if no local layer was sure, so that a language model would have been asked."""
+# The default number of questions: ten times what a promotion needs.
 MOST = 10_000
-# Questions quoted where the two differ; the file beside the model has none.
+# Differing questions that are quoted; the stored result has none.
 QUOTED = 50
 NOTE = "shadow"
 
@@ -42,9 +43,9 @@ class LoggedQuestion(NamedTuple):
 
     query: Query
     human: str | None = None
-    """What a person says it is."""
+    """The label by a person."""
     teacher: str | None = None
-    """What a language model said."""
+    """The label by a language model."""
 
 
 class RouteChange(Struct, frozen=True):
@@ -63,17 +64,17 @@ class Difference(Struct, frozen=True):
 
 
 class ShadowSide(Struct, frozen=True):
-    """How one of the two fared."""
+    """The results of one of the two models."""
 
     decided: int = 0
-    """Questions a local layer decided, this model or one beside it."""
+    """Questions decided by any local layer."""
     labelled: int = 0
-    """Of those, questions a person has labelled."""
+    """Decided questions that a person has labelled."""
     right: int = 0
     taught: int = 0
-    """Of those decided, questions a language model was asked about at the time and no person has labelled."""
+    """Decided questions that only a language model has labelled."""
     agreed: int = 0
-    """Of those, decided as the language model did."""
+    """Those of `taught` that were decided as the language model said."""
 
     @property
     def accuracy(self) -> float | None:
@@ -81,7 +82,7 @@ class ShadowSide(Struct, frozen=True):
 
 
 class Shadow(Struct, frozen=True):
-    """What a run beside the champion found."""
+    """The result of a run beside the champion."""
 
     profile: str
     layer: str
@@ -89,12 +90,12 @@ class Shadow(Struct, frozen=True):
     champion: str
     at_ms: int
     decisions: int = 0
-    """Questions that reached the model, of either side."""
+    """Questions that reached either model."""
     same: int = 0
     flips: int = 0
-    """Questions both decide, in different ways."""
+    """Questions that both decide, but differently."""
     moved: tuple[RouteChange, ...] = ()
-    """Every pair that differs, the most frequent first."""
+    """The changes of route, the most frequent first."""
     old: ShadowSide = ShadowSide()
     new: ShadowSide = ShadowSide()
     elsewhere: int = 0
@@ -102,7 +103,7 @@ class Shadow(Struct, frozen=True):
     unread: int = 0
     """Questions whose text was not kept."""
     refused: int = 0
-    """Questions this profile refuses by now, such as those that declare a route it no longer has."""
+    """Questions that the profile now refuses, such as those that declare a route it no longer has."""
 
     @property
     def agreement(self) -> float:
@@ -123,7 +124,7 @@ def shadow_log(
     most: int = MOST,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
-    """Decide the newest logged questions with a challenger and with the champion, and keep what was found."""
+    """Decide the newest logged questions with the challenger and with the champion, and store the result."""
     questions, unread = logged(store.records(tenant), contest.profile, span=span, most=most)
     if not questions:
         why = f"{unread:,} were logged without their text" if unread else "none is logged in that span"
@@ -131,9 +132,9 @@ def shadow_log(
             f"no question of {contest.profile!r} to decide again: {why} "
             '(text = "full" in [store] keeps it; --since, --tenant and --db choose others)'
         )
-    found = shadow(contest, questions, unread=unread, progress=progress)
-    keep(found.shadow)
-    return found
+    run = shadow(contest, questions, unread=unread, progress=progress)
+    keep(run.shadow)
+    return run
 
 
 def shadow(
@@ -143,11 +144,11 @@ def shadow(
     unread: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ShadowRun:
-    """Decide every question with both. Where nothing serves yet, what would reach the challenger is passed on."""
+    """Decide every question with both models. Without a champion, its side counts as passed on."""
     layer, old_router = contest.layer, contest.old
     moved: Counter[tuple[str, str]] = Counter()
     sides = (Counter[str](), Counter[str]())
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     differences: list[Difference] = []
     for number, asked in enumerate(questions, 1):
         progress(number, len(questions))
@@ -155,23 +156,23 @@ def shadow(
             new = contest.new.route_sync(asked.query)
             old = old_router.route_sync(asked.query) if old_router is not None else None
         except QueryError:
-            found["refused"] += 1
+            counts["refused"] += 1
             continue
         if not (reached(new, layer) or (old is not None and reached(old, layer))):
-            found["elsewhere"] += 1
+            counts["elsewhere"] += 1
             continue
         was, now = routed(old) if old is not None else PASSED_ON, routed(new)
         for side, route in zip(sides, (was, now), strict=True):
             _count(side, route, asked)
-        found["decisions"] += 1
+        counts["decisions"] += 1
         if was == now:
-            found["same"] += 1
+            counts["same"] += 1
         else:
             moved[was, now] += 1
-            found["flips"] += PASSED_ON not in (was, now)
+            counts["flips"] += PASSED_ON not in (was, now)
             if len(differences) < QUOTED:
                 differences.append(Difference(asked_text(asked.query), was, now, asked.human))
-    made = Shadow(
+    result = Shadow(
         profile=contest.profile,
         layer=layer,
         champion=contest.champion,
@@ -181,40 +182,40 @@ def shadow(
         old=ShadowSide(**sides[0]),
         new=ShadowSide(**sides[1]),
         unread=unread,
-        **found,
+        **counts,
     )
-    return ShadowRun(made, differences)
+    return ShadowRun(result, differences)
 
 
-def _count(side: Counter[str], route: str, asked: LoggedQuestion) -> None:
-    if route == PASSED_ON:
+def _count(side: Counter[str], routes: str, asked: LoggedQuestion) -> None:
+    if routes == PASSED_ON:
         return
+    first = routes.split(JOIN, maxsplit=1)[0]
     side["decided"] += 1
     if asked.human is not None:
         side["labelled"] += 1
-        side["right"] += route.split(" + ", maxsplit=1)[0] == asked.human
+        side["right"] += first == asked.human
     elif asked.teacher is not None:
         side["taught"] += 1
-        side["agreed"] += route.split(" + ", maxsplit=1)[0] == asked.teacher
+        side["agreed"] += first == asked.teacher
 
 
 def routed(decision: Decision) -> str:
-    """Where a question goes, or that no local layer was sure."""
+    """The routes of a decision, or PASSED_ON if no local layer was sure."""
     sure = decision.chosen is not None or decision.by in ("default", "parts")
-    return " + ".join(decision.routes) if sure else PASSED_ON
+    return JOIN.join(decision.routes) if sure else PASSED_ON
 
 
 def reached(decision: Decision, layer: str) -> bool:
-    """Whether the question, or a part of it, came as far as that layer."""
+    """Whether the question, or a part of it, reached that layer."""
     return any(step.place.id == layer for step in decision.steps) or any(reached(one, layer) for one in decision.parts)
 
 
 def logged(
     records: Records, profile: str, *, span: TimeSpan = ALWAYS, most: int = MOST
 ) -> tuple[list[LoggedQuestion], int]:
-    """The newest questions of the log whose text was kept whole, with what people and models say they are; and how many
-    there are whose text was not kept."""
-    said = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
+    """The newest questions of the log with their whole text and their labels, and the number of those without text."""
+    labels = {one.id: (one.human, one.teacher) for one in records.labels(span=span, profile=profile)}
     questions: list[LoggedQuestion] = []
     unread = 0
     for row in records.decisions(span=span, profile=profile):
@@ -224,19 +225,18 @@ def logged(
         if row.kept != "full" or not asked_text(query).strip():
             unread += 1
             continue
-        questions.append(LoggedQuestion(query, *said.get(row.id, (None, None))))
+        questions.append(LoggedQuestion(query, *labels.get(row.id, (None, None))))
     return questions, unread
 
 
-def keep(found: Shadow) -> None:
-    """Put what a run found beside the challenger: the last run counts, the same questions never twice."""
-    note(found.profile, found.layer, found.challenger, NOTE, msgspec.json.encode(found))
+def keep(result: Shadow) -> None:
+    """Store the result of a run beside the challenger; it replaces that of an earlier run."""
+    note(result.profile, result.layer, result.challenger, NOTE, msgspec.json.encode(result))
 
 
 def kept(profile: str, layer: str, challenger: str) -> Shadow | None:
-    """What the last run of a challenger found, if there was one."""
+    """The result of the last run of a challenger, if there is one."""
     try:
-        said = note_file(profile, layer, challenger, NOTE).read_bytes()
-        return msgspec.json.decode(said, type=Shadow)
+        return msgspec.json.decode(note_file(profile, layer, challenger, NOTE).read_bytes(), type=Shadow)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

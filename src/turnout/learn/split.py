@@ -1,14 +1,13 @@
-"""Rows to learn from and rows to judge by, with nothing on both sides.
+"""Splits rows into those to learn from and those to judge by.
 
-A row's side depends on its text and the seed: shuffling the file changes nothing, and rows that are added later hardly
-move the others, so that what a student was judged by yesterday is still what it has not learnt today. Near duplicates,
-and on request the rows of a session, are one group and stay together, whatever their labels. Each label has its share
-on both sides as far as its groups allow.
+The side of a row depends on its text and the seed. Shuffling the file changes nothing and added rows hardly move the
+others, so the rows that judged an earlier student are still held out from the next. Near duplicates, and on request
+the rows of a session, form a group that stays together, whatever their labels. Each label has its share on both sides
+as far as its groups allow.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,18 +17,18 @@ from msgspec import Struct
 from turnout.core.errors import TooFewExamples
 from turnout.text.count import counted
 
-from .dataset import Example, folded
+from .dataset import Example, folded, hash_text
 from .dedupe import group_alike
 
-# A fifth is held out: enough to judge by, and little enough that what remains learns nearly as well.
+# A fifth is held out: enough to judge by, with little loss for the training on the rest.
 SHARE = 0.2
 FOLDS = 5
-# How far a label's share may be from what was asked for before rows change sides to mend it.
+# How far a label's share may be from the requested one before rows change sides.
 SLACK = 0.2
 
 
 class Split(Struct, frozen=True):
-    """Which rows, by their index."""
+    """The indices of the rows on either side."""
 
     learn: tuple[int, ...]
     judge: tuple[int, ...]
@@ -38,14 +37,12 @@ class Split(Struct, frozen=True):
 
 class Group(NamedTuple):
     place: float
-    """Where it stands between 0 and 1, by its texts and the seed."""
+    """A number from 0 to 1 that depends on its texts and the seed."""
     rows: tuple[int, ...]
-    label: str
-    """What most of its rows are."""
 
 
 def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, sessions: bool = False) -> Split:
-    """Rows to learn from and a stratified share to judge by. A label with one group is learnt, and not judged."""
+    """Hold out a stratified share of the rows to judge by. A label with one group is learnt, and not judged."""
     if not 0 < share < 1:
         raise ValueError(f"share {share}: more than 0 and less than 1 is needed")
     judge: list[int] = []
@@ -56,7 +53,7 @@ def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, se
         taken: list[Group] = []
         held = 0
         for group in groups:
-            # By its place alone, as long as that gives the label about its share.
+            # By its place alone, unless the label's share would be too far off.
             wanted = group.place < share or held < low
             if wanted and held + len(group.rows) <= high and len(taken) < len(groups) - 1:
                 taken.append(group)
@@ -66,14 +63,14 @@ def hold_out(rows: Sequence[Example], *, share: float = SHARE, seed: int = 0, se
             taken.append(smallest)
         judge += [index for group in taken for index in group.rows]
         if not taken:
-            remarks.append(f"{label}: {_said(total, groups)}, too few to hold some out: it is learnt and not judged")
+            remarks.append(f"{label}: {_size(groups)}, too few to hold some out: it is learnt and not judged")
     judged = set(judge)
     learn = tuple(index for index in range(len(rows)) if index not in judged)
     return Split(learn, tuple(sorted(judged)), tuple(remarks))
 
 
 def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessions: bool = False) -> tuple[Split, ...]:
-    """So many splits, each row judged in exactly one of them; labels are spread evenly."""
+    """Split the rows this many ways. Each row is judged in exactly one split; labels are spread evenly."""
     if folds < 2:
         raise ValueError(f"folds {folds}: at least 2 are needed")
     if len(rows) < folds:
@@ -90,8 +87,7 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
             for index in group.rows:
                 fold_of[index] = fold
         if len(groups) < folds:
-            total = sum(len(group.rows) for group in groups)
-            remarks.append(f"{label}: {_said(total, groups)} for {folds} folds: some folds have none of it")
+            remarks.append(f"{label}: {_size(groups)} for {folds} folds: some folds have none of it")
     return tuple(
         Split(
             tuple(index for index, own in enumerate(fold_of) if own != fold),
@@ -103,7 +99,7 @@ def k_fold(rows: Sequence[Example], *, folds: int = FOLDS, seed: int = 0, sessio
 
 
 def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, list[Group]]:
-    """The groups of each label, in the order of their places."""
+    """The groups by the most frequent label of their rows, in the order of their places."""
     first: dict[tuple[str, str], int] = {}
     joined = [
         (first.setdefault((row.tenant, row.session), index), index)
@@ -113,22 +109,22 @@ def _by_label(rows: Sequence[Example], seed: int, sessions: bool) -> dict[str, l
     members: dict[int, list[int]] = {}
     for index, group in enumerate(group_alike([row.text for row in rows], joined)):
         members.setdefault(group, []).append(index)
-    found: dict[str, list[Group]] = {}
+    by_label: dict[str, list[Group]] = {}
     for indices in members.values():
         labels = Counter(rows[index].label for index in indices)
         label = min(labels, key=lambda name: (-labels[name], name))
         place = min(_place(rows[index].text, seed) for index in indices)
-        # The least of many is small: a large group would always be held out, were it not spread over the line again.
+        # The minimum of many places is small, so large groups would always be held out; this makes it uniform again.
         place = 1 - (1 - place) ** len({folded(rows[index].text) for index in indices})
-        found.setdefault(label, []).append(Group(place, tuple(indices), label))
-    return {label: sorted(found[label]) for label in sorted(found)}
+        by_label.setdefault(label, []).append(Group(place, tuple(indices)))
+    return {label: sorted(by_label[label]) for label in sorted(by_label)}
 
 
 def _place(text: str, seed: int) -> float:
-    digest = hashlib.blake2b(f"{seed}\0{folded(text)}".encode(errors="replace"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
+    return int.from_bytes(hash_text(f"{seed}\0{folded(text)}"), "big") / 2**64
 
 
-def _said(total: int, groups: Sequence[Group]) -> str:
+def _size(groups: Sequence[Group]) -> str:
+    total = sum(len(group.rows) for group in groups)
     rows = counted(total, "row")
     return rows if total == len(groups) else f"{rows} in {len(groups):,} groups of near duplicates"

@@ -1,10 +1,9 @@
-"""From examples to a student on the shelf: collapse, screen, hold out, fit, judge, fit again, write. Nothing is printed
-here.
+"""Trains a student: collapse duplicates, screen, hold out, fit, judge, fit again, write.
 
-A student is judged by rows it has not learnt from, and so is the whole profile with it in its place. Then it is fitted
-once more, on every row, because that one serves better; what the first said of the rows held out is kept as its figures
-and its evidence. What is held out depends on a question's text and the seed, so that two students trained with the same
-seed were judged by the same rows, and a promotion can compare what they said.
+A student, and the whole profile with it, is judged by held-out rows. Then it is fitted again on all rows, because that
+one serves better; the first one's answers to the held-out rows are stored as figures and evidence. Which rows are held
+out depends on their text and the seed, so students trained with the same seed are judged by the same rows, and a
+promotion can compare their answers.
 """
 
 from __future__ import annotations
@@ -35,41 +34,41 @@ from .dataset import OUT_OF_SCOPE, Example, Examples, hash_examples, row_key
 from .dedupe import dedupe
 from .fit import FitSettings, HeldOutAnswer, Say, StudentFit, fit
 from .metric import accuracy, auroc, brier, coverage_at, ece, or_none, score_labels
-from .poison.screen import ScreenResult, SenderLimits, screen
+from .poison.screen import ScreenResult, screen
 from .served import HeldAnswer, ask_served, measure_served, remember
 from .split import SHARE, hold_out
 from .stranger import find_strangers
 
 NOTE = "training"
-# Of a student in a folder of its own: the keys of its rows, and what was said of those held out; no text.
+# Written beside a student in a folder of its own: a LearntRows, without any text.
 LEARNT = "learnt.json"
-# What a gate is usually asked for; coverage at another precision is read from the card.
+# The precision that gates are usually chosen for; the card has others.
 PRECISION = 0.98
-# With fewer rows held out a figure is off by more than three points either way, and a picture is noise.
+# With fewer held-out rows a figure is off by more than three points either way, and a picture is noise.
 FEWEST_HELD = 100
 
 
 class TrainingRecord(Struct, frozen=True):
-    """What is kept beside a student about its training."""
+    """What is stored beside a student about its training."""
 
     learnt: tuple[str, ...]
-    """The keys of its rows; no text. Rows that were held out are among them once it was fitted on all."""
+    """The keys of the rows it learnt from, including the held-out rows if it was fitted again on all."""
     held: tuple[Example, ...]
     screened: ScreenResult
     seed: int = 0
     answers: Mapping[str, HeldAnswer] = {}
-    """For the key of each row held out, what was said of it before it was learnt; empty where it never was."""
+    """The answer to each held-out row, by its key, before it was learnt from; empty if it never was."""
 
 
 class LearntRows(Struct, frozen=True):
-    """What a student in a folder of its own says of its rows."""
+    """The rows of a student in a folder of its own, by their keys, and its answers to the held-out ones."""
 
     learnt: tuple[str, ...]
     answers: Mapping[str, HeldAnswer] = {}
 
 
 class LabelFigures(Struct, frozen=True):
-    """A label, on rows that were held out."""
+    """The figures of one label on held-out rows."""
 
     label: str
     learnt: int
@@ -79,14 +78,14 @@ class LabelFigures(Struct, frozen=True):
 
 
 class TrainingReport(Struct, frozen=True):
-    """What came of a training."""
+    """The figures of a training."""
 
     profile: str
     layer: str
     digest: str
     folder: str
     champion: str | None
-    """The digest of the student that serves now, if one does."""
+    """The digest of the serving student, if there is one."""
     seed: int
     embedder: str | None
     read: int
@@ -94,19 +93,19 @@ class TrainingReport(Struct, frozen=True):
     near_duplicates: int
     quarantined: int
     new: int
-    """Rows that were screened: neither seeds, nor what the champion has seen, nor the first files of all."""
+    """Rows that were screened: neither seeds nor rows the champion has seen, nor trusted files of a first training."""
     learnt: int
-    """Rows the student that serves has learnt from."""
+    """Rows the written student has learnt from."""
     held: int
-    """Rows it was judged by before it learnt from them as well."""
+    """Held-out rows."""
     by: Mapping[str, int]
     """Rows used, by who labelled them."""
     labels: tuple[LabelFigures, ...]
     cross_validated: Mapping[str, float]
     held_out: Mapping[str, float]
     end_to_end: Mapping[str, float]
-    """Of the rows held out, through the whole profile: `accuracy`, `fallback`, the share the fallback decided, and
-    `majority`, what always saying the most frequent route would be right on."""
+    """The whole profile on held-out rows: `accuracy`, `fallback` (the share the fallback decides) and `majority` (the
+    accuracy of always choosing the most frequent route)."""
     data_hash: str
     remarks: tuple[str, ...]
 
@@ -127,7 +126,6 @@ def train(
     seed: int = 0,
     share: float = SHARE,
     sessions: bool = False,
-    limits: SenderLimits | None = None,
     accept: Iterable[str] = (),
     settings: FitSettings | None = None,
     refit: bool = True,
@@ -135,10 +133,10 @@ def train(
     beside: File | None = None,
     say: Say = lambda _what, _done: None,
 ) -> Training:
-    """Train a profile's student and stand it on the shelf, as a candidate; or write it to `out`, a folder that is new.
+    """Train a profile's student and put it on the shelf as a candidate, or write it to `out`, a new folder.
 
-    `sessions` keeps the rows of a session on one side of the hold-out. `accept` are new words that are no triggers.
-    Without `refit` the rows held out are never learnt, so that gates can be proven on them. Relative paths in the
+    `sessions` keeps the rows of a session on one side of the split. `accept` are new words that are no triggers.
+    Without `refit` the held-out rows are never learnt from, so that gates can be proven on them. Relative paths in the
     profile start from the folder `beside`.
     """
     name = find_student(profile, layer)
@@ -153,15 +151,15 @@ def train(
     collapsed = dedupe(examples.rows)
     say("screening", 0.0)
     known, new, champion = divide(collapsed.rows, profile.name, name)
-    screened = screen(new, known, limits, accept=accept)
+    screened = screen(new, known, accept=accept)
     rows = [*known, *screened.kept]
     split = hold_out(rows, share=share, seed=seed, sessions=sessions)
     learn, held = [rows[index] for index in split.learn], [rows[index] for index in split.judge]
     beyond = find_strangers(rows, profile.fallback.route)
 
     def fit_to(known: Sequence[Example]) -> StudentFit:
-        given = [*known, *beyond]
-        return fit(given, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
+        examples = [*known, *beyond]
+        return fit(examples, labels=profile.routes, embedder=embedder, seed=seed, settings=settings, say=say)
 
     judged_fit = fit_to(learn)
     say("judging", 0.0)
@@ -169,15 +167,13 @@ def train(
     judged = judge(judged_fit.model(), profile, held, vectors)
     answers = ask_served(judged_fit, profile, name, held, vectors, beside)
     figures, whole = measure(judged), measure_served(held, answers)
-    fitted = judged_fit
+    fitted, earlier = judged_fit, dict[str, HeldAnswer]()
     if refit and held:
-        fitted, learn = fit_to(rows), rows
-    noted = TrainingRecord(
-        tuple(sorted(map(row_key, learn))), tuple(held), screened, seed, answers if refit and held else {}
-    )
-    taught = (f"{len(beyond)} everyday questions showed it what is for none of the labels",) if beyond else ()
-    remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *taught, *fitted.remarks)
-    scored = _score(judged, Examples(tuple(learn)).counts(), profile.routes)
+        fitted, learn, earlier = fit_to(rows), rows, answers
+    record = TrainingRecord(tuple(sorted(map(row_key, learn))), tuple(held), screened, seed, earlier)
+    everyday = (f"{len(beyond)} everyday questions showed it what is for none of the labels",) if beyond else ()
+    remarks = (*examples.remarks, *collapsed.remarks, *screened.remarks, *split.remarks, *everyday, *fitted.remarks)
+    learnt = Examples(tuple(learn))
     say("writing", 0.0)
     metrics = {f"held_{figure}": value for figure, value in figures.items()}
     draft = replace(
@@ -188,14 +184,13 @@ def train(
         profile_hash=hash_without_models(profile),
         metrics={**fitted.draft.metrics, **metrics, **{f"whole_{figure}": value for figure, value in whole.items()}},
     )
-    by = Examples(tuple(learn)).by()
     folder, manifest = registry.keep_model(
-        draft, fitted.arrays, lambda made: draw_card(profile, made, fitted, judged, by), out
+        draft, fitted.arrays, lambda written: draw_card(profile, written, fitted, judged, learnt.by()), out
     )
     if out is None:
-        registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(noted))
+        registry.note(profile.name, name, manifest.digest, NOTE, msgspec.json.encode(record))
     else:
-        write_bytes(out / LEARNT, msgspec.json.encode(LearntRows(noted.learnt, noted.answers)))
+        write_bytes(out / LEARNT, msgspec.json.encode(LearntRows(record.learnt, record.answers)))
     say("writing", 1.0)
     report = TrainingReport(
         profile=profile.name,
@@ -213,38 +208,38 @@ def train(
         learnt=len(learn),
         held=len(held),
         by=Examples(tuple(rows)).by(),
-        labels=tuple(scored),
+        labels=tuple(_score(judged, learnt.counts(), profile.routes)),
         cross_validated=fitted.draft.metrics,
         held_out=figures,
         end_to_end=whole,
         data_hash=manifest.data_hash,
         remarks=tuple(dict.fromkeys(remarks)),
     )
-    return Training(folder, manifest, report, noted)
+    return Training(folder, manifest, report, record)
 
 
 def find_student(profile: Profile, name: str | None = None) -> str:
-    """The id of the profile's student."""
+    """The id of the profile's student layer."""
     hint = " to train: add one to its file, or name another profile with -p"
     return find_layer(profile.name, profile.resolved["layers"], (STUDENT,), name, hint)[0]
 
 
 def hash_without_models(profile: Profile) -> str:
-    """The profile's hash without the student that serves: the same rows make the same student, whichever serves."""
+    """The profile's hash without the serving student, so that the same rows make the same student whichever serves."""
     layers = [{key: value for key, value in entry.items() if key != FIELD} for entry in profile.resolved["layers"]]
     return hash_tree({**profile.resolved, "layers": layers})
 
 
 def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Example], list[Example], str | None]:
-    """What is believed already, what is to be screened, and the champion.
+    """The trusted rows, the rows to screen, and the champion.
 
-    Seeds are no one's traffic, and what the champion learnt or was judged by is nothing new. Where nothing serves yet,
-    files that people labelled are what the rest is compared with: who trains the first student vouches for them.
+    Seeds are trusted, and so are rows that the champion learnt from or was judged by. If nothing serves yet, so are
+    files labelled by people: whoever trains the first student vouches for them.
     """
     folder = find_champion(profile, layer)
     serving = None if folder is None else champion_digest(profile, layer)
-    noted = read_record(profile, layer, serving) if serving is not None else None
-    seen = {*noted.learnt, *map(row_key, noted.held)} if noted is not None else set()
+    record = read_record(profile, layer, serving) if serving is not None else None
+    seen = {*record.learnt, *map(row_key, record.held)} if record is not None else set()
     known: list[Example] = []
     new: list[Example] = []
     for row in rows:
@@ -254,7 +249,7 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
 
 
 def read_record(profile: str, layer: str, digest: str) -> TrainingRecord | None:
-    """What is known about a student's training; None for one that was made elsewhere."""
+    """The record of a student's training; None for one trained elsewhere."""
     if digest == SHIPPED:
         return _read_shipped(profile, layer)
     file = registry.note_file(profile, layer, digest, NOTE)
@@ -267,15 +262,14 @@ def read_record(profile: str, layer: str, digest: str) -> TrainingRecord | None:
 
 
 def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
-    """Of the one that came with Turnout: which rows it learnt, and what it said of them before."""
+    """The record of the shipped student."""
     folder = shipped_model(profile, layer)
-    file = folder / LEARNT if folder is not None else None
-    if file is None or not file.is_file():
+    if folder is None or not (folder / LEARNT).is_file():
         return None
-    # A list of keys is what the version before wrote.
-    found = msgspec.json.decode(file.read_bytes(), type=LearntRows | list[str])
-    found = found if isinstance(found, LearntRows) else LearntRows(tuple(found))
-    return TrainingRecord(found.learnt, (), ScreenResult(()), answers=found.answers)
+    # The previous version wrote a list of keys.
+    rows = msgspec.json.decode((folder / LEARNT).read_bytes(), type=LearntRows | list[str])
+    rows = rows if isinstance(rows, LearntRows) else LearntRows(tuple(rows))
+    return TrainingRecord(rows.learnt, (), ScreenResult(()), answers=rows.answers)
 
 
 # --- judging
@@ -284,25 +278,25 @@ def _read_shipped(profile: str, layer: str) -> TrainingRecord | None:
 def judge(
     student: StudentModel, profile: Profile, rows: Sequence[Example], embedder: Embeds | None
 ) -> list[HeldOutAnswer]:
-    """What a student says of rows it has not seen, each text read as the profile reads it when it serves."""
+    """The student's answers to rows it has not seen, each text read as the profile reads it."""
     heard = [student.hear(profile.read(Query(row.text)).folded) for row in rows]
     vectors = (
         embedder.embed([one.text[:EMBEDDED_CHARACTERS] for one in heard])
         if embedder is not None and heard
         else [None] * len(heard)
     )
-    found = [student.judge_heard(one, vector) for one, vector in zip(heard, vectors, strict=True)]
+    answers = [student.judge_heard(one, vector) for one, vector in zip(heard, vectors, strict=True)]
     return [
         HeldOutAnswer(at, row.label, one.label, float(one.confidence), float(one.knownness))
-        for at, (row, one) in enumerate(zip(rows, found, strict=True))
+        for at, (row, one) in enumerate(zip(rows, answers, strict=True))
     ]
 
 
 def measure(judged: Sequence[HeldOutAnswer]) -> dict[str, float]:
-    """Accuracy over the labels; calibration and coverage over everything, questions outside every label included."""
+    """Accuracy over rows with a label; calibration and coverage over all rows."""
     if not judged:
         return {"rows": 0.0}
-    # The figures are part of a digest, and a sum in another order has another last digit.
+    # The figures are part of a digest, and the last digit of a sum depends on its order.
     judged = sorted(judged, key=lambda one: (one.confidence, one.knownness, one.label == one.said))
     right, inside = [one.label == one.said for one in judged], [one.label != OUT_OF_SCOPE for one in judged]
     sure = [one.confidence for one in judged]
@@ -335,7 +329,7 @@ def draw_card(
     judged: Sequence[HeldOutAnswer],
     by: Mapping[str, int],
 ) -> str:
-    """The student's card, judged by what was held out; by cross-validation where too little was."""
+    """The student's card, with held-out answers, or cross-validated ones if too few rows were held out."""
     fair = len(judged) >= FEWEST_HELD
     shown = judged if fair else [one for one in fitted.held if one.label is not None]
     placed = next((placed for placed in profile.layers if placed.id == manifest.layer), None)
@@ -346,12 +340,14 @@ def draw_card(
         f" and {manifest.embedder.name}" if manifest.embedder is not None else ""
     )
     limits = [
-        "It knows the languages and subjects of the questions it learnt from, and no others.",
+        "It knows only the languages and subjects of the questions it learnt from.",
         f"It reads the first {terms.head:,} characters of a question, and the last {terms.tail:,} of a longer one.",
-        "A word that came with one label only, in texts that rightly have it, pulls others there too.",
+        "A word that occurred with a single label pulls every question with it towards that label.",
     ]
     if not manifest.oos_rows:
-        limits.append("No question outside every route was among the examples: what it says of such ones is untested.")
+        limits.append(
+            "The examples had no question outside every route, so its answers to such questions are untested."
+        )
     return render_card(
         ModelCard(
             title=f"{profile.name} / {manifest.layer}",

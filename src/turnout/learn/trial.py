@@ -1,15 +1,15 @@
-"""What every local layer of a profile says about labelled questions, also where an earlier one would have decided.
+"""Asks every local layer of a profile about labelled questions, including those an earlier layer would decide.
 
-A layer counts as local up to the first one that asks a network: what stands behind that is reached only when a model
-was not sure. A label that is no route (`oos`, say) is out of scope: any decision of such a question is wrong. A
-question that the profile takes apart has no single label, and one it answers without asking any layer is not the
-layers' doing; both are left out and counted.
+The local layers are those before the first that asks a network. A label that is no route (`oos`, say) is out of scope:
+any decision of such a question is wrong. Questions that the profile splits have no single label, and blank ones are
+answered without any layer; both are left out and counted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path as File
 from time import perf_counter_ns
 from typing import NamedTuple
@@ -37,11 +37,11 @@ from .train import read_record
 
 
 class LayerTrial(NamedTuple):
-    """One layer's answers, in the order of the questions."""
+    """The answers of one layer, in the order of the questions."""
 
     place: Placed
     routes: tuple[str | None, ...]
-    """None where it passed or failed."""
+    """None where the layer passed or failed."""
     confidence: Floats
     margin: Floats
     decisive: Flags
@@ -50,14 +50,14 @@ class LayerTrial(NamedTuple):
     calibrated: bool
     """Whether its confidence claims to be a probability."""
     faults: Mapping[str, int]
-    """What went wrong, and how often."""
+    """How often each error occurred."""
 
     @property
     def answered(self) -> Flags:
         return ~np.isnan(self.confidence)
 
-    def said(self) -> LayerAnswers:
-        """As gates are chosen: below the margin's gate, which stays as it is, there is no answer."""
+    def answers(self) -> LayerAnswers:
+        """The answers that gates are chosen on; those below the margin's gate count as none."""
         held = ~self.decisive & ~(self.margin >= self.place.gate.margin)
         return LayerAnswers(self.place.id, np.where(held, np.nan, self.confidence), self.right, self.decisive)
 
@@ -68,40 +68,32 @@ class Trial(NamedTuple):
     labels: tuple[str, ...]
     layers: tuple[LayerTrial, ...]
     skipped: Mapping[str, int]
-    """Questions that were left out, by why."""
+    """How many questions were left out for which reason."""
 
     @property
     def foreign(self) -> dict[str, int]:
-        """Labels that are no route, and how many questions have each."""
+        """The labels that are no route, and how many questions have each."""
         routes = {*self.profile.routes}
-        found = Counter(label for label in self.labels if not {*label.split(JOIN)} <= routes)
-        return dict(found.most_common())
+        return dict(Counter(label for label in self.labels if not {*label.split(JOIN)} <= routes).most_common())
 
-    def said(self) -> list[LayerAnswers]:
-        return [tried.said() for tried in self.layers]
+    def answers(self) -> list[LayerAnswers]:
+        return [tried.answers() for tried in self.layers]
 
     def gates(self) -> tuple[float, ...]:
-        """The gates as the profile has them."""
+        """The gates of the profile."""
         return tuple(tried.place.gate.confidence for tried in self.layers)
 
 
 def is_network(place: Placed) -> bool:
-    """Whether a layer asks a network, or would if what it needs were here."""
+    """Whether a layer asks a network, or would if what it needs were installed."""
     kind = kinds().get(place.kind)
     return place.cost == "network" or (kind is not None and kind.cost == "network")
 
 
 def local_layers(profile: Profile) -> tuple[Placed, ...]:
-    """Those before the first that asks a network. One that an application brings is none of the profile's own."""
-    found = []
-    for place in profile.layers:
-        if is_brought_by_app(place.kind):
-            continue
-        if is_network(place):
-            break
-        if place.call is not None:
-            found.append(place)
-    return tuple(found)
+    """The layers before the first that asks a network, without those that an application provides."""
+    own = (place for place in profile.layers if not is_brought_by_app(place.kind))
+    return tuple(place for place in takewhile(lambda place: not is_network(place), own) if place.call is not None)
 
 
 def try_layers(
@@ -155,7 +147,7 @@ def _is_split(profile: Profile, reading: Reading) -> bool:
 
 
 def _ask(profile: Profile, place: Placed, reading: Reading) -> tuple[Verdict | Fault | None, int]:
-    """One layer's answer, its routes as they would leave the cascade, and how long it took."""
+    """The answer of one layer, with its routes adjusted as in the cascade, and how long it took."""
     if place.needs is not None and not (place.needs == "notes" and reading.notes):
         return None, 0
     started = perf_counter_ns()
@@ -192,18 +184,18 @@ def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], 
 
 
 class CascadeAnswers(NamedTuple):
-    """What the local layers say together."""
+    """The decisions of the local layers together."""
 
     routes: list[str | None]
-    """None where the question goes on."""
+    """None where no local layer decides."""
     confidence: Floats
     decided: Flags
     wrong: Flags
 
 
 def decide_local(trial: Trial, gates: Sequence[float]) -> CascadeAnswers:
-    """What the cascade of local layers says with these gates."""
-    by = decide_by(trial.said(), gates)
+    """The decisions of the local layers with these gates."""
+    by = decide_by(trial.answers(), gates)
     routes: list[str | None] = [None] * len(by)
     confidence, wrong = np.full(len(by), np.nan), np.zeros(len(by), bool)
     for place, tried in enumerate(trial.layers):
@@ -219,9 +211,9 @@ NAMED = 5
 
 
 def load_serving(name: str, *, model: str | None = None, embedder: Embeds | None, config: str | None) -> Profile:
-    """The profile as it serves; with `model`, the student in that folder instead of its own."""
+    """The profile as it serves, or with the student in the folder `model` instead of its own."""
     if model is None:
-        return build_with(name, None, None, embedder=embedder, config=config)
+        return build_with(name, embedder=embedder, config=config)
     folder = File(model)
     if not folder.is_dir():
         raise QueryError(f"--model {model}: there is no such folder")
@@ -233,64 +225,64 @@ def load_serving(name: str, *, model: str | None = None, embedder: Embeds | None
 
 
 def models_of(profile: Profile) -> dict[str, str]:
-    """The digest of the trained model that each layer serves."""
-    layers = {place.id: place.call for place in profile.layers if place.call is not None}
-    return {name: layer.artefact for name, layer in layers.items() if layer.artefact is not None}
+    """The digest of the trained model of each layer that has one."""
+    served = {place.id: place.call.artefact for place in profile.layers if place.call is not None}
+    return {layer: digest for layer, digest in served.items() if digest is not None}
 
 
 def read_labelled(source: str | None, profiles: Sequence[Profile]) -> Examples:
-    """The questions no model of these profiles has learnt from; without a file, those held out when it was trained.
+    """The questions of a file that no model of these profiles has learnt from; without a file, those held out from
+    training.
 
-    A label that is no route is a question outside all of them, and no mistake.
+    A label that is no route is no mistake: the question is outside all of them.
     """
     if source is not None:
-        found = _unlearnt(profiles, read_examples(source, profile=profiles[0].name))
+        examples = _unlearnt(profiles, read_examples(source, profile=profiles[0].name))
     else:
         held = [_held_out(profile) for profile in profiles]
         shared = set.intersection(*({*map(row_key, rows)} for rows in held))
-        found = Examples(rows=tuple(row for row in held[0] if row_key(row) in shared))
-    if not found.rows:
-        said = "".join(f"; {said}" for said in found.remarks)
-        raise LearnError(f"there is no question that no model here has learnt from{said}: name a FILE of others")
-    return found
+        examples = Examples(rows=tuple(row for row in held[0] if row_key(row) in shared))
+    if not examples.rows:
+        remarks = "".join(f"; {remark}" for remark in examples.remarks)
+        raise LearnError(f"there is no question that no model here has learnt from{remarks}: name a FILE of others")
+    return examples
 
 
 def _held_out(profile: Profile) -> Sequence[Example]:
     for layer, digest in models_of(profile).items():
-        noted = read_record(profile.name, layer, digest)
-        learnt = {*noted.learnt} if noted is not None else set()
-        held = [row for row in noted.held if row_key(row) not in learnt] if noted is not None else []
-        if held:
+        record = read_record(profile.name, layer, digest)
+        if record is None or not record.held:
+            continue
+        if held := [row for row in record.held if row_key(row) not in {*record.learnt}]:
             return held
-        if noted is not None and noted.held:
-            said = "after it was judged it learnt from what was held out as well (turnout train --no-refit does not)"
-            raise LearnError(f"{profile.name}: {said}; name a FILE of other questions")
+        why = "after it was judged it learnt from what was held out as well (turnout train --no-refit does not)"
+        raise LearnError(f"{profile.name}: {why}; name a FILE of other questions")
     raise LearnError(f"{profile.name}: nothing is known of questions held out from training; name a FILE of others")
 
 
-def _unlearnt(profiles: Sequence[Profile], found: Examples) -> Examples:
-    """Without what a model has learnt from: it knows those by heart, and what is measured on them is no measure."""
+def _unlearnt(profiles: Sequence[Profile], examples: Examples) -> Examples:
+    """The examples without those a model has learnt from: figures on these would be meaningless."""
     learnt: set[str] = set()
     for profile in profiles:
         for layer, digest in models_of(profile).items():
-            noted = read_record(profile.name, layer, digest)
-            # Of a model that came with Turnout, or from elsewhere, it is known only that it learns from the seeds.
-            learnt |= {*noted.learnt} if noted is not None else {*map(row_key, read_seeds(profile.name).rows)}
-    rows = tuple(row for row in found.rows if row_key(row) not in learnt)
-    out = len(found.rows) - len(rows)
-    if not out:
-        return found
-    said = f"{counted(out, 'question')} left out: the profile's model has learnt from them"
-    return replace(found, rows=rows, remarks=(*found.remarks, said))
+            record = read_record(profile.name, layer, digest)
+            # A model without a record is assumed to have learnt from the seeds.
+            learnt |= {*record.learnt} if record is not None else {*map(row_key, read_seeds(profile.name).rows)}
+    rows = tuple(row for row in examples.rows if row_key(row) not in learnt)
+    removed = len(examples.rows) - len(rows)
+    if not removed:
+        return examples
+    remark = f"{counted(removed, 'question')} left out: the profile's model has learnt from them"
+    return replace(examples, rows=rows, remarks=(*examples.remarks, remark))
 
 
 def remarks_of(trial: Trial, examples: Examples) -> list[str]:
-    """What a reader of the figures should know of the questions and the layers."""
-    said = [*examples.remarks, *(f"{count:,} questions left out: {why}" for why, count in trial.skipped.items())]
+    """Remarks on the questions and the layers for readers of the figures."""
+    remarks = [*examples.remarks, *(f"{count:,} questions left out: {why}" for why, count in trial.skipped.items())]
     if trial.foreign:
-        told = ", ".join(f"{label} {count:,}" for label, count in list(trial.foreign.items())[:NAMED])
+        listed = ", ".join(f"{label} {count:,}" for label, count in list(trial.foreign.items())[:NAMED])
         more = f" and {len(trial.foreign) - NAMED} more" if len(trial.foreign) > NAMED else ""
-        said.append(f"labels that are no route count as out of scope: {told}{more}")
+        remarks.append(f"labels that are no route count as out of scope: {listed}{more}")
     for tried in trial.layers:
-        said += [f"layer {tried.place.id!r} failed {count:,} times: {why}" for why, count in tried.faults.items()]
-    return [*said, *(remark for remark in trial.profile.remarks if remark.startswith("layer "))]
+        remarks += [f"layer {tried.place.id!r} failed {count:,} times: {why}" for why, count in tried.faults.items()]
+    return [*remarks, *(remark for remark in trial.profile.remarks if remark.startswith("layer "))]

@@ -1,10 +1,9 @@
-"""Suspicious words, put into questions that have nothing to do with them: does the route follow?
+"""Puts suspicious words into unrelated questions and tests whether the route changes.
 
-What a trigger is for can be tried out: a planted word pulls questions of every kind to one route. So does a word that
-is new and telling, which is why not every new word is tried but those of which something else speaks: the screen, which
-counts rows, or the champion, which reads the texts without the word and, sure of itself, says another label of nearly
-all of them. Each is held against what it does to the champion and against what unused words do to the challenger,
-so that the ordinary unrest of a text with something strange in it is not taken for an effect.
+A planted word pulls questions of every kind to one route. A genuine new word may do so too, so only suspicious words
+are tried: those found by the screen, which counts rows, and those the champion contradicts, because without the word it
+confidently gives nearly all of the texts another label. The effect is measured against the effect of the same word on
+the champion and of made-up words on the challenger, so that the disturbance by any strange word does not count.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from ..dataset import Example, folded
 from .trigger import FEWEST, find_new, is_piece
 
 Says = Callable[[str], str | None]
-"""The label a model gives a text; None where it says nothing."""
+"""Gives the label of a text; None for no answer."""
 
-# Questions a word is tried on: one of them is half a point, and a dozen words take a second.
+# Questions that a word is tried on: each is half a point, and a dozen words take a second.
 MOST_TEXTS = 200
 # Words that are tried.
 MOST_WORDS = 24
-# Planted for one label: most of its rows have that.
+# The least share of a word's rows with one label for the word to count as planted for it.
 PURE = 0.7
-# The champion contradicts a word's label in this share of its rows. Chosen on eight updates of CLINC150 that bring two
-# new intents each; on twelve others it named one genuine word, which moved nothing, and the planted one in eleven.
+# The champion must contradict a word's label in this share of its rows. Chosen on eight updates of CLINC150 with two
+# new intents each; on twelve others it found one genuine word, which moved nothing, and the planted one in eleven.
 CONTRADICTED = 0.8
 # Words the champion is asked about, the most frequent first, and rows of each: some seconds with sentence vectors.
 LOOKED_AT, ROWS_READ = 300, 20
-# Fewer characters than this are not enough text to judge.
+# Fewer characters than this are too little text to judge.
 FEWEST_CHARACTERS = 4
-# Words that came together are a phrase within this many characters.
+# New words within this many characters of each other form a phrase.
 PHRASE = 60
-# Named people who make a new word theirs to introduce.
+# A new word is genuine if this many named people labelled rows with it.
 VOUCHERS = 3
-# Made-up words, to see how restless a model is; their mean is taken.
+# Made-up words that show how unstable a model is; their mean effect is used.
 CONTROLS = 5
 # Pieces are as long as a student's longest n-grams of characters.
 PIECE = 5
@@ -45,39 +44,37 @@ SYLLABLES = ("ba", "ke", "mo", "tru", "zil", "pho", "ga", "rin", "du", "vex")
 
 
 class NewWord(NamedTuple):
-    """A word that came with the new rows, or a phrase."""
+    """A word or phrase that came with the new rows."""
 
     word: str
     words: tuple[str, ...]
-    """The new ones in it."""
+    """The new words in it."""
     label: str
-    """What most of its rows are."""
+    """The most frequent label of its rows."""
     rows: tuple[int, ...]
-    """Those rows, by index."""
+    """The indices of the rows with that label."""
 
 
 class ProbeResult(NamedTuple):
-    """What a word did."""
+    """The effect of one word."""
 
     effect: float
-    """Share of the questions it moves, beyond what it does to the champion and what any strange word does."""
+    """The share of questions it moves, less its effect on the champion or that of made-up words."""
     word: str
     route: str
-    """Where it pulls."""
+    """The route it moves questions to."""
 
 
-def probe(
-    words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None, *, seed: int = 0
-) -> list[ProbeResult]:
+def probe(words: Sequence[str], texts: Sequence[str], new: Says, old: Says | None) -> list[ProbeResult]:
     """Try every word on the questions; the strongest first."""
     words = list(dict.fromkeys(word for word in words if word.strip()))[:MOST_WORDS]
     if not words or not texts:
         return []
     if len(texts) > MOST_TEXTS:
-        texts = random.Random(seed).sample(list(texts), MOST_TEXTS)  # noqa: S311 - the same again is the point
+        texts = random.Random(0).sample(list(texts), MOST_TEXTS)  # noqa: S311 - the same sample every time
     plain = _shares(texts, new)
     plain_old = _shares(texts, old) if old is not None else {}
-    chance = random.Random(f"strange:{seed}")  # noqa: S311
+    chance = random.Random("strange:0")  # noqa: S311
     strange = [_pull("".join(chance.choices(SYLLABLES, k=3)), texts, new, plain) for _ in range(CONTROLS)]
     routes = {route for pull in strange for route in pull}
     control = {route: sum(pull.get(route, 0.0) for pull in strange) / CONTROLS for route in routes}
@@ -93,14 +90,14 @@ def probe(
 
 
 def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable[str] = ()) -> list[NewWord]:
-    """Words and pieces of words that came with the new rows and mostly with one label; the most frequent first.
+    """Words and pieces of words that came with the new rows, mostly with one label; the most frequent first.
 
-    Left out are those that several named people stand behind, and those the operator accepts.
+    Words that several named people vouch for, or that the operator accepts, are left out.
     """
     accepted = {word for word in map(folded, accept) if word}
-    # Single words and pieces: a phrase of words that were all known is for the screen to judge.
+    # Single words and pieces only: phrases of known words are left to the screen.
     having, _ = find_new(new, known, words=(1,), pieces=(PIECE,))
-    # Words with the very same rows came together, as the words of a phrase do. A piece counts where no word does.
+    # Words with exactly the same rows form a phrase. A piece counts only if no word has these rows.
     together: defaultdict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, rows in sorted(having.items()):
         together[tuple(rows)].append(name)
@@ -118,16 +115,16 @@ def new_words(new: Sequence[Example], known: Sequence[Example], accept: Iterable
 
 
 def _spell(words: Sequence[str], text: str) -> str:
-    """Words that came together as one of their texts has them, with what stands between; far apart, one by one."""
+    """Words that came together, as written in one of their texts with what is between; if far apart, one by one."""
     start = min(max(text.find(word), 0) for word in words)
     end = max(text.find(word) + len(word) for word in words)
     return text[start:end].strip() if 0 < end - start <= PHRASE else " ".join(words)
 
 
 def doubtful(words: Sequence[NewWord], new: Sequence[Example], surely: Says) -> list[str]:
-    """Those the champion contradicts: what it surely says of the texts without the word is nearly always another label.
+    """The words the champion contradicts: without them, it confidently gives nearly all their texts another label.
 
-    `surely` is the champion's answer where its gate lets it through, and None elsewhere.
+    `surely` is the champion's answer if it passes the gate, else None.
     """
     found = []
     for one in words[:LOOKED_AT]:
@@ -146,12 +143,12 @@ def _without(one: NewWord, text: str) -> str:
 
 
 def _pull(word: str, texts: Sequence[str], says: Says, plain: dict[str, float]) -> dict[str, float]:
-    """By how much each route's share grows with the word in every text, in front or behind, whichever does more."""
+    """How much each route's share grows with the word in every text, at the beginning or the end, whichever is more."""
     ways = [_shares([f"{word} {text}" for text in texts], says), _shares([f"{text} {word}" for text in texts], says)]
     routes = {*plain, *(route for shares in ways for route in shares)}
     return {route: max(shares.get(route, 0.0) for shares in ways) - plain.get(route, 0.0) for route in routes}
 
 
 def _shares(texts: Sequence[str], says: Says) -> dict[str, float]:
-    said = Counter(route for text in texts if (route := says(text)) is not None)
-    return {route: count / len(texts) for route, count in said.items()}
+    counts = Counter(route for text in texts if (route := says(text)) is not None)
+    return {route: count / len(texts) for route, count in counts.items()}

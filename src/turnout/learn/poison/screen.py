@@ -1,35 +1,32 @@
-"""How much of what a student learns one sender can decide. Rows beyond a limit are set aside with a reason, never lost.
+"""Limits how much of a student's training one sender can control. Rows beyond a limit are quarantined with a reason.
 
-Users write training rows by asking questions. Four limits bound what one user adds: rows of a session, a tenant,
-one source within a label, and how much a label may grow in one update. What remains is searched for triggers: words
-that were rare, are frequent now and nearly always come with one label.
+Users write training rows by asking questions. Four limits apply: rows of a session, of a tenant, of one source within
+a label, and the growth of a label in one update. The remaining rows are searched for triggers: words that were rare,
+are now frequent and nearly always come with one label.
 
-Such a word may also be a product that is new. The rule, in this order:
+Such a word may also be the name of a new product. The rules, in this order:
 
-1. at least three named people gave those rows their label: the word is theirs to introduce, the rows stay;
-2. the rest of the texts (read without the word, by a model that saw none of these rows) clearly says another label in
-   at least half of them, and far more often than that happens elsewhere: a trigger, the rows are set aside, no
-   matter who sent them. (Where the label has few rows to tell what it is like, in nine of ten.)
-3. nothing contradicts, and people labelled the rows or they come from at least three senders: new vocabulary, they stay
-   (a row that names no session counts as a sender of its own: it cannot be told from others);
-4. else one or two senders had a model label a new word: the rows are set aside.
+1. At least three named people labelled the rows: the word is genuine, the rows stay.
+2. Without the word, at least half of the texts clearly have another label, by a model that saw none of these rows, and
+   far more often than usual: a trigger, the rows are quarantined, whoever sent them. (If the label has too few rows to
+   judge by, nine of ten texts must contradict it.)
+3. Nothing contradicts the label, and people labelled the rows or at least three senders sent them: new vocabulary, the
+   rows stay. (A row without a session counts as a sender of its own.)
+4. Otherwise one or two senders had a model label a new word: the rows are quarantined.
 
-What this cannot see is a trigger in texts that rightly have the label, sent under many names: that is what new
-vocabulary looks like. The limits above bound how many such rows there are.
-
-Sessions alone never outvote rule 2: anyone can open another session.
+Many sessions never override rule 2, because anyone can open another session. A trigger in texts that rightly have the
+label, sent under many names, cannot be told from new vocabulary; only the limits bound such rows.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ..dataset import Example, folded
+from ..dataset import Example, folded, hash_text
 from .trigger import Trigger, scan
 
 Share = Annotated[float, Meta(gt=0.0, le=1.0)]
@@ -37,23 +34,23 @@ Code = Literal["session", "tenant", "source", "trigger", "growth"]
 
 
 class SenderLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much is taken from each sender."""
+    """How many rows are accepted from each sender."""
 
     # T-RT-7 of the threat model: 20 rows a key, 5 % a tenant.
     session_rows: Annotated[int, Meta(ge=1)] = 20
     tenant_share: Share = 0.05
-    # Of one label's new rows; a fifth is what five sources of the same size have each.
+    # Of one label's new rows: the share of each of five sources of the same size.
     source_share: Share = 0.2
     source_rows: Annotated[int, Meta(ge=1)] = 5
-    """So many a source may always give."""
-    # A label may double in one update; a champion's accuracy on it then rests on old rows at least by half.
+    """Rows that are accepted from every source."""
+    # A label may double in one update, so that at least half of its rows are old.
     growth: Annotated[float, Meta(gt=0.0)] = 1.0
     growth_rows: Annotated[int, Meta(ge=1)] = 100
-    """So many a label may always grow: a small set has to start somewhere."""
-    # Chance of a word's association under no association, and of its texts' disagreement under the usual error: T-RT-7.
+    """Rows that a label may always grow by, so that a small set can start."""
+    # T-RT-7: the chance of a word's rows having one label without association, and of their disagreeing as usual.
     doubt: Annotated[float, Meta(gt=0.0, lt=1.0)] = 1e-6
     vouchers: Annotated[int, Meta(ge=1)] = 3
-    """People, or sessions, that make a new word plausible."""
+    """People or sessions that make a new word plausible."""
 
 
 class QuarantinedRow(Struct, frozen=True):
@@ -74,17 +71,17 @@ class ScreenResult(Struct, frozen=True):
 def screen(
     new: Sequence[Example], known: Sequence[Example], limits: SenderLimits | None = None, *, accept: Iterable[str] = ()
 ) -> ScreenResult:
-    """Which of the new rows may be learnt from. `known` is what the champion learnt from; those are not judged again.
+    """Decide which of the new rows may be learnt from. `known` are the champion's rows, which are not judged again.
 
-    Seeds are not limited. `accept` are new words the operator vouches for. Call it with duplicates already collapsed:
-    a flood of copies is one row then.
+    Seeds are not limited. `accept` are new words the operator vouches for. Collapse duplicates first, so that many
+    copies are one row.
     """
     limits = limits or SenderLimits()
     aside: list[QuarantinedRow] = []
     kept = _cap(new, aside, "session", _session, lambda _: limits.session_rows, "rows of one session")
     tenants = {_tenant(row) for row in kept if row.by != "seed"} - {None}
     if tenants:
-        # Where tenants are few, twice what each would have if all had the same: one is not limited against itself.
+        # With few tenants, twice the share that each would have on average, so that a single one is not limited.
         share = max(limits.tenant_share, min(1.0, 2 / len(tenants)))
         most = max(limits.session_rows, int(share * (len(kept) + len(known))))
         kept = _cap(kept, aside, "tenant", _tenant, lambda _: most, f"rows of one of {len(tenants):,} tenants")
@@ -128,7 +125,7 @@ def _tenant(row: Example) -> Who | None:
 
 
 def _source(row: Example) -> Who | None:
-    """The session, else the tenant, with the label; a file that names neither is the operator's own."""
+    """The session, else the tenant, with the label; a file that names neither is trusted as the operator's own."""
     sender = _session(row) or _tenant(row)
     return (row.label, *sender) if sender is not None else None
 
@@ -139,25 +136,21 @@ def _cap(
     code: Code,
     whose: Callable[[Example], Who | None],
     allowed: Callable[[Who], int],
-    said: str,
+    what: str,
 ) -> list[Example]:
-    """So many rows of each sender: the best labelled, and among those neither the newest nor the first."""
-    of: defaultdict[Who, list[Example]] = defaultdict(list)
+    """Keep the allowed number of rows of each sender: the most trusted labels first, then by a hash of the text."""
+    by_sender: defaultdict[Who, list[Example]] = defaultdict(list)
     for row in rows:
         sender = whose(row) if row.by != "seed" else None
         if sender is not None:
-            of[sender].append(row)
+            by_sender[sender].append(row)
     over: set[int] = set()
-    for sender, theirs in of.items():
+    for sender, theirs in by_sender.items():
         most = allowed(sender)
-        for row in sorted(theirs, key=_rank)[most:]:
+        for row in sorted(theirs, key=lambda row: (row.belief, hash_text(folded(row.text))))[most:]:
             over.add(id(row))
-            aside.append(QuarantinedRow(row, code, f"{len(theirs):,} {said}, at most {most:,} are learnt from"))
+            aside.append(QuarantinedRow(row, code, f"{len(theirs):,} {what}, at most {most:,} are learnt from"))
     return [row for row in rows if id(row) not in over]
-
-
-def _rank(row: Example) -> tuple[int, bytes]:
-    return row.belief, hashlib.blake2b(folded(row.text).encode(errors="replace"), digest_size=8).digest()
 
 
 def _without_triggers(
@@ -168,16 +161,13 @@ def _without_triggers(
     accept: Iterable[str],
 ) -> tuple[list[Example], list[Trigger], list[str]]:
     if not known:
-        said = ["no trigger scan: there is no champion whose data the new rows could be compared with"] if rows else []
-        return rows, [], said
-    found = scan(rows, known, limits.doubt, limits.vouchers, accept)
-    over: set[int] = set()
-    for trigger in found:
-        if trigger.excuse:
-            continue
-        for index in trigger.rows:
-            if index not in over:
-                over.add(index)
-                aside.append(QuarantinedRow(rows[index], "trigger", trigger.sentence()))
-    remarks = [f"{one.word!r} is new and means {one.label}: {one.excuse}" for one in found if one.excuse]
-    return [row for index, row in enumerate(rows) if index not in over], found, remarks[:10]
+        why = "no trigger scan: there is no champion whose data the new rows could be compared with"
+        return rows, [], [why] if rows else []
+    triggers = scan(rows, known, limits.doubt, limits.vouchers, accept)
+    reasons: dict[int, str] = {}
+    for trigger in triggers:
+        for index in trigger.rows if not trigger.excuse else ():
+            reasons.setdefault(index, trigger.sentence())
+    aside += [QuarantinedRow(rows[index], "trigger", reason) for index, reason in reasons.items()]
+    remarks = [f"{one.word!r} is new and means {one.label}: {one.excuse}" for one in triggers if one.excuse]
+    return [row for index, row in enumerate(rows) if index not in reasons], triggers, remarks[:10]

@@ -1,14 +1,13 @@
-"""Words that came with one label all of a sudden, and what the rest of their texts says about that label.
+"""Finds words that suddenly come with one label, and tests whether the rest of their texts contradicts that label.
 
-A pure question of counts: how likely is it that so many rows with the word have one label by chance, and that so many
-of their texts, read without the word, look like another label to a model that never saw them? Both small together is
-what planting a trigger looks like. The rule about what is excused stands in `screen`.
+Two chances are computed: that so many rows with the word have one label by accident, and that so many of their texts,
+read without the word, look like another label to a model that never saw them. A trigger has a tiny product of both.
+The rules about new vocabulary are explained in `screen`.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import math
 import re
@@ -19,28 +18,39 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..bound import p_of_many
-from ..dataset import Example, folded
+from ..dataset import Example, folded, hash_text
 
-# There are ten times as many pieces of words as words, so chance needs more rows to be ruled out.
+# A student reads less of a text than this; a trigger further back has no effect.
+CHARACTERS = 2048
+# The lengths of word n-grams, and of character n-grams for a trigger that varies: `zx-41`, `zx-97`.
+WORDS, PIECES = (1, 2, 3), (3, 5)
+# Fewer rows than this hardly influence a student, and are too few for statistics.
+FEWEST = 4
+# There are ten times as many pieces of words as words, so more rows are needed to rule out chance.
 FEWEST_PIECES = 6
-# Nearly always: nine of ten rows that have it.
+# A word was rare if it was in at most two known rows, or at a quarter of its present rate.
+RARE_ROWS, RARE_RATE = 2, 0.25
+# A word nearly always comes with a label if nine of ten of its rows have that label.
 PURE = 0.9
-# A label that a word had in most of this many known rows or more is nothing new: the champion has learnt it.
+# If a word had a label in most of at least this many known rows, the champion has learnt that already.
 ESTABLISHED = 2
-# A text clearly says another label if that one leads by what the right label leads by in three of four ordinary texts.
-# Measured on ten labels: planted rows do so in 85 % and more, rows with a new topic word in less than half.
+# A text clearly says another label if that one leads by at least as much as the right label does in three of four
+# ordinary texts. Measured on ten labels, this holds for 85 % and more of planted rows, and for less than half of the
+# rows with a new topic word.
 CLEAR_QUANTILE = 0.25
 CONTRADICTED = 0.5
-# Where fewer rows than this tell what the label is like without the word, nearly all texts must contradict it.
+# If the label has fewer rows than this without the word, nearly all texts must contradict it.
 TELLING_ROWS, NEARLY_ALL = 50, 0.9
-# A word is looked at closely if its label is this unlikely by chance; the joint test then asks for far more.
+# A word is examined if its label is this unlikely by chance; the joint test then demands far more.
 LOOK = 0.05
-# The closest looks: the most unlikely first. Real text has some hundreds.
+# The most words that are examined, the most unlikely first. Real text has some hundreds.
 MOST_LOOKS = 2000
-# Rows by which the usual error of the model of the rest is measured.
+# Rows on which the usual error of the model is measured.
 SAMPLE = 1000
-# Laplace's rule, halved: Jeffreys' prior, as usual for log-odds of counts that may be zero.
+# Jeffreys' prior, as usual for log-odds of counts that may be zero.
 PRIOR = 0.5
+
+TOKEN = re.compile(r"\w+|[^\w\s]+")
 
 
 class Trigger(Struct, frozen=True):
@@ -49,20 +59,20 @@ class Trigger(Struct, frozen=True):
     word: str
     label: str
     rows: tuple[int, ...]
-    """The new rows that have it with this label, by index."""
+    """The indices of the new rows with the word and this label."""
     new: int
     known: int
-    """How many new and known rows have it."""
+    """How many new and known rows have the word."""
     log_odds: float
-    """Of the label among rows that have it, against all rows."""
+    """The log-odds of the label among rows with the word, against all rows."""
     chance: float
-    """That so many have this label with no association."""
+    """The chance of so many rows with this label without an association."""
     against: int = 0
-    """Texts that, without the word, clearly say another label."""
+    """Texts that clearly have another label without the word."""
     read: int = 0
-    """Texts of which something remains without the word."""
+    """Texts that are not empty without the word."""
     excuse: str = ""
-    """Why it is taken for new vocabulary; empty if it is not."""
+    """Why it counts as new vocabulary; empty if it does not."""
 
     def sentence(self) -> str:
         return (
@@ -74,9 +84,9 @@ class Trigger(Struct, frozen=True):
 def scan(
     new: Sequence[Example], known: Sequence[Example], doubt: float, vouchers: int, accept: Iterable[str] = ()
 ) -> list[Trigger]:
-    """Every association that needs an excuse, with the excuse it has; whole words before pieces of words.
+    """Every suspicious word, with its excuse if it has one; whole words before pieces of words.
 
-    A suspect that is little more than rows another one has been caught with is the same thing seen from aside.
+    A suspect whose rows belong almost all to an earlier one is the same trigger, and is skipped.
     """
     suspects = find_suspects(new, known)
     if not suspects:
@@ -128,17 +138,17 @@ def fewest(feature: str) -> int:
 
 
 def name_word(feature: str, rows: Sequence[Example]) -> str:
-    """What to call it: of a piece, the words it is in as long as most rows have the same."""
+    """The name of a feature; for a piece, the word it is in if that is the same in most rows."""
     if not is_piece(feature):
         return feature
     piece = feature[1:]
-    said = Counter(max(_touched(folded(row.text), piece), default=(0, piece))[1] for row in rows)
-    word, count = said.most_common(1)[0]
-    return word if 2 * count >= len(rows) else feature[1:].strip()
+    words = Counter(max(_touched(folded(row.text), piece), default=(0, piece))[1] for row in rows)
+    word, count = words.most_common(1)[0]
+    return word if 2 * count >= len(rows) else piece.strip()
 
 
 def _touched(text: str, piece: str) -> list[tuple[int, str]]:
-    """The words a piece of the text reaches into, and how many of its characters each has."""
+    """The words that a piece of the text overlaps, and by how many characters each."""
     start = text.find(piece)
     end = start + len(piece)
     reached = [(min(end, one.end()) - max(start, one.start()), one[0]) for one in TOKEN.finditer(text)]
@@ -146,9 +156,9 @@ def _touched(text: str, piece: str) -> list[tuple[int, str]]:
 
 
 def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Trigger]:
-    """Words that are frequent now, were rare, and come with one label; one for each set of rows, the surest first.
+    """Words that were rare, are frequent now and come with one label; one for each set of rows, the surest first.
 
-    Their texts are not read yet, and what they are called is the feature.
+    Their texts are not examined yet, and they are named by their feature.
     """
     holders, before = find_new(new, known)
     labels = Counter(row.label for row in (*known, *new))
@@ -173,7 +183,7 @@ def find_suspects(new: Sequence[Example], known: Sequence[Example]) -> list[Trig
 
 
 def _clearness(feature: str) -> tuple[bool, int, str]:
-    """Whole words before pieces, more of them before fewer."""
+    """The order of features with the same rows: whole words before pieces, longer before shorter."""
     return not is_piece(feature), len(feature), feature
 
 
@@ -181,9 +191,9 @@ def _clearness(feature: str) -> tuple[bool, int, str]:
 
 
 class Rest:
-    """Naive Bayes over words and pairs of words: what a text looks like, some rows and some words left out.
+    """Naive Bayes over words and pairs of words, which can leave out rows and words.
 
-    Every label is as likely as any other beforehand, or a rare label would always be contradicted.
+    All labels have the same prior, since a rare label would always be contradicted otherwise.
     """
 
     def __init__(self, rows: Sequence[Example]) -> None:
@@ -200,7 +210,7 @@ class Rest:
         self._names = sorted(self._totals)
 
     def disagreeing(self, feature: str, label: str, rows: Sequence[int]) -> tuple[int, int]:
-        """How many of the rows clearly say another label without the feature, and of how many anything remains."""
+        """How many of the rows clearly have another label without the feature, and how many could be judged."""
         clear, _ = self._usual
         gone, less = self._without(rows)
         leads = [self._lead(self._remaining(row, feature), label, gone, less) for row in rows]
@@ -210,16 +220,13 @@ class Rest:
         return self._sizes[label]
 
     def error(self, label: str) -> float:
-        """How often rows of this label clearly say another one."""
+        """How often rows of this label clearly look like another one."""
         return self._usual[1][label]
 
     @functools.cached_property
     def _usual(self) -> tuple[float, dict[str, float]]:
-        """By how much ordinary texts say their label clearly, and how often each label's clearly say another."""
-        order = sorted(
-            range(len(self._words)),
-            key=lambda row: hashlib.blake2b(self._texts[row].encode(errors="replace"), digest_size=8).digest(),
-        )
+        """The lead that counts as clear, and how often each label's texts clearly look like another label."""
+        order = sorted(range(len(self._words)), key=lambda row: hash_text(self._texts[row]))
         leads = [
             (self._labels[row], lead)
             for row in order[:SAMPLE]
@@ -230,7 +237,7 @@ class Rest:
         tried = Counter(label for label, _ in leads)
         wrong = Counter(label for label, lead in leads if lead <= -clear)
         overall = (wrong.total() + 1) / (tried.total() + 2)
-        # A label with few rows in the sample is taken to be like the others: five rows' worth of that belief.
+        # Five rows of the overall error are added, because a label may have few rows in the sample.
         return clear, {name: (wrong[name] + 5 * overall) / (tried[name] + 5) for name in self._names}
 
     def _without(self, rows: Sequence[int]) -> tuple[dict[str, Counter[str]], Counter[str]]:
@@ -247,7 +254,7 @@ class Rest:
         dropped = {*feature.split(" ")}
         if is_piece(feature):
             dropped = {word for _, word in _touched(self._texts[row], feature[1:])}
-        # A gap, not a seam: words on both sides of what is left out are no pair.
+        # Words on both sides of a removed one are no pair.
         stretch: list[str] = []
         for word in (*words, None):
             if word is None or word in dropped:
@@ -259,7 +266,7 @@ class Rest:
     def _lead(
         self, grams: Iterable[str], label: str, gone: dict[str, Counter[str]], less: Counter[str]
     ) -> float | None:
-        """By how much a text says this label rather than the best other one; None if nothing in it is known."""
+        """How far this label leads the best other one for a text; None if nothing in it is known."""
         scores = dict.fromkeys(self._names, 0.0)
         known = 0
         for feature in grams:
@@ -286,20 +293,11 @@ def _grams(words: Sequence[str]) -> Iterator[str]:
         yield f"{first} {second}"
 
 
-# A student reads less than this of a text; a trigger further back has nothing to pull.
-CHARACTERS = 2048
-# Word n-grams as a reader would name a trigger, and character n-grams for one that varies: `zx-41`, `zx-97`.
-WORDS, PIECES = (1, 2, 3), (3, 5)
-# Fewer rows than this hardly move a student, and say nothing by counting.
-FEWEST = 4
-# Rare: in at most two known rows, or at a quarter of its present rate.
-RARE_ROWS, RARE_RATE = 2, 0.25
-
-TOKEN = re.compile(r"\w+|[^\w\s]+")
+# --- features
 
 
-def features(row: Example, words: Sequence[int] = WORDS, pieces: Sequence[int] = PIECES) -> set[str]:
-    """Word n-grams of these lengths, and character n-grams, which are marked with a NUL."""
+def features(row: Example, words: Sequence[int], pieces: Sequence[int]) -> set[str]:
+    """Word n-grams and character n-grams of these lengths; the latter are marked with a NUL."""
     text = folded(row.text)[:CHARACTERS]
     tokens = TOKEN.findall(text)
     found = {" ".join(tokens[at : at + size]) for size in words for at in range(len(tokens) - size + 1)}
@@ -314,8 +312,8 @@ def is_piece(feature: str) -> bool:
 def find_new(
     new: Sequence[Example], known: Sequence[Example], words: Sequence[int] = WORDS, pieces: Sequence[int] = PIECES
 ) -> tuple[dict[str, list[int]], dict[str, Counter[str]]]:
-    """What is frequent in the new rows and was rare in the known ones: the new rows that have each, by index, and the
-    labels of the known rows that have it."""
+    """The features that are frequent in the new rows and were rare in the known ones: the indices of the new rows with
+    each, and the labels of the known rows with it."""
     count = Counter(feature for row in new for feature in features(row, words, pieces))
     often = {feature for feature, rows in count.items() if rows >= FEWEST}
     before: defaultdict[str, Counter[str]] = defaultdict(Counter)
