@@ -116,7 +116,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         surroundings(patch, folder)
         # By name: the environment changes from test to test, and this server stays.
-        for module in ("config.settings", "models.embed"):
+        for module in ("config.settings", "config.champion", "models.embed"):
             patch.setattr(f"turnout.{module}.data_folder", lambda: folder / "data" / "turnout")
         patch.setattr(runtime_module, "LOOK_S", 0.02)
         patch.setattr(runtime_module, "IDLE_SHARE", 0.0)

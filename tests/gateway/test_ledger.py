@@ -11,8 +11,9 @@ import pytest
 
 from gateway.bench import HELLO, bench_of, caller, request
 from turnout import Decision, Query
+from turnout.apps.app import StreamBody
 from turnout.apps.caller import Budget, Caller
-from turnout.apps.gateway.app import Gateway, Stream
+from turnout.apps.gateway.app import Gateway
 from turnout.apps.ledger import Account, Ledger, decide
 from turnout.core.errors import Refused
 from turnout.models.wire import FORMATS
@@ -88,7 +89,7 @@ def test_a_stream_closes_its_account_once(tmp_path: Path, pieces: int) -> None:
         async with bench_of(tmp_path) as bench:
             body = request("auto", HELLO, "openai-chat", stream=True)
             answer = await bench.gateway.handle("openai-chat", body, caller(), {})
-            assert isinstance(answer.body, Stream)
+            assert isinstance(answer.body, StreamBody)
             stream = aiter(answer.body)
             for _ in range(pieces):
                 if await anext(stream, None) is None:
