@@ -175,17 +175,17 @@ class HomeAssistant:
         wait_s = self._site.timeout_s
         target = f"{self._site.path}/api/websocket"
         request = self._site.request("GET", target)._replace(credential=None, shielded=self._token is not None)
-        talk = await self._site.client.converse(request, wait_s)
+        socket = await self._site.client.open_socket(request, wait_s)
         try:
-            await talk.hear(wait_s)  # that it wants a token
+            await socket.receive(wait_s)  # that it wants a token
             token = self._token.reveal() if self._token is not None else ""
-            await talk.say(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
-            if msgspec.json.decode(await talk.hear(wait_s), type=_Said).type != "auth_ok":
+            await socket.send(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
+            if msgspec.json.decode(await socket.receive(wait_s), type=_Said).type != "auth_ok":
                 raise LookupError("the token is not accepted")
 
             async def fetch(number: int, kind: str, wanted: Any, **more: object) -> Any:
-                await talk.say(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
-                said = msgspec.json.decode(await talk.hear(wait_s), type=_Said)
+                await socket.send(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
+                said = msgspec.json.decode(await socket.receive(wait_s), type=_Said)
                 if said.id != number or not said.success:
                     raise LookupError(f"{kind} is not allowed")
                 return msgspec.json.decode(said.result, type=wanted)
@@ -199,7 +199,7 @@ class HomeAssistant:
             storeys = any(area.floor_id for area in areas)
             floors = await fetch(5, "config/floor_registry/list", list[_Floor]) if storeys else []
         finally:
-            await talk.close()
+            await socket.close()
         room = {device.id: device.area_id for device in devices}
         placed = {entry.entity_id: entry.area_id or room.get(entry.device_id or "") for entry in entries}
         on = {floor.floor_id: (floor.name, *floor.aliases) for floor in floors}
