@@ -14,10 +14,14 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import aiohttp.connector
+import pytest
+
 from pace import Delays
-from turnout.net.client import Client, Request
+from turnout.net.client import Client, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin
 
@@ -29,6 +33,12 @@ GONE_S = 1.0
 # The machine is shared: no wait in a test may be longer than this, and none is meant to be near it.
 NEVER_S = 10.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+
+def trust(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust a certificate as a user does, with SSL_CERT_FILE. aiohttp reads it once, at import."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", aiohttp.connector._make_ssl_context(True))
 
 
 class Received(NamedTuple):
@@ -148,6 +158,12 @@ def run(test: Coroutine[Any, Any, T]) -> T:
             return await test
 
     return asyncio.run(bounded(), debug=True)
+
+
+async def chunks(response: Response, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
+    """The body, piece by piece as it arrives."""
+    while chunk := await response.next(idle_s, deadline):
+        yield chunk
 
 
 async def ask(client: Client, origin: Origin, *, wait_s: float = 5.0, limit: int = 1 << 20, **fields: Any) -> bytes:

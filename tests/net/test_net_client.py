@@ -17,6 +17,7 @@ from net.loopback import (
     Server,
     Talk,
     ask,
+    chunks,
     client_for,
     free_port,
     polite,
@@ -112,7 +113,7 @@ async def drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def collect(response: Response, into: list[bytes]) -> None:
-    async for chunk in response.chunks(0.3):
+    async for chunk in chunks(response, 0.3):
         into.append(chunk)  # noqa: PERF401 - what came is kept when the rest does not
 
 
@@ -347,7 +348,7 @@ class TestWithinAnAnswer:
         async def main() -> None:
             async with talking(dripping_body) as (server, client), await opened(client, server) as response:
                 seen = 0
-                async for chunk in response.chunks(1.0):
+                async for chunk in chunks(response, 1.0):
                     seen += len(chunk)
                     if seen > 20:
                         break
@@ -366,9 +367,9 @@ class TestWithinAnAnswer:
         async def main() -> None:
             async with talking(dripping_body) as (server, client), await opened(client, server) as response:
                 with taking(0.29, 0.3 + GONE_S), pytest.raises(TimedOut, match="took too long"):
-                    await drain(response.chunks(5, Deadline.after(0.3)))
+                    await drain(chunks(response, 5, Deadline.after(0.3)))
                 with taking(0, GONE_S), pytest.raises(TimedOut, match="took too long"):
-                    await anext(response.chunks(5, Deadline.after(-1)))
+                    await anext(chunks(response, 5, Deadline.after(-1)))
 
         run(main())
 

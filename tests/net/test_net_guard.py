@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from net.loopback import HOST, OK, Names, Talk, Watch, ask, client_for, polite, run, serving, talking
+from net.loopback import HOST, OK, Names, Talk, Watch, ask, client_for, polite, run, serving, talking, trust
 from turnout.core.errors import EgressRefused, Unreachable
 from turnout.net import client as client_module
 from turnout.net.client import Client, Request
@@ -447,10 +447,6 @@ class TestTLS:
     async def works(self, client: Client, origin: Origin) -> None:
         assert await ask(client, origin, credential=KEY) == b"ok"
 
-    def trust(self, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-        """The way a user adds a CA of their own."""
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-
     def test_a_certificate_by_nobody(self, certificate: tuple[Path, Path], names: Names) -> None:
         names.say("llm.internal", [HOST])
         assert self.attempt(certificate, "llm.internal", self.fails) == (0, ["llm.internal"])
@@ -458,7 +454,7 @@ class TestTLS:
     def test_of_another_name(
         self, certificate: tuple[Path, Path], names: Names, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.trust(certificate, monkeypatch)
+        trust(certificate, monkeypatch)
         names.say("other.internal", [HOST])
         assert self.attempt(certificate, "other.internal", self.fails)[0] == 0
         assert self.attempt(certificate, HOST, self.fails)[0] == 0
@@ -466,7 +462,7 @@ class TestTLS:
     def test_the_address_is_the_checked_one_and_the_name_is_kept(
         self, certificate: tuple[Path, Path], names: Names, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.trust(certificate, monkeypatch)
+        trust(certificate, monkeypatch)
         names.say("llm.internal", [HOST], ["169.254.169.254"])
         assert self.attempt(certificate, "llm.internal", self.works) == (1, ["llm.internal"])
         assert names.asked == ["llm.internal"]

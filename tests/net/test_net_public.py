@@ -241,7 +241,7 @@ class TestWebSocket:
         async def main() -> None:
             async with serving(moved) as server, client_for(server.origin) as client:
                 with pytest.raises(EgressRefused, match="another place"):
-                    await client.converse(Request(server.origin, "/api/websocket", method="GET"), 2.0)
+                    await client.open_socket(Request(server.origin, "/api/websocket", method="GET"), 2.0)
 
         run(main())
         assert set(watch.tried) == {"127.0.0.1"}
@@ -254,7 +254,7 @@ class TestWebSocket:
         async def main() -> None:
             async with serving(plain) as server, client_for(server.origin) as client:
                 with pytest.raises(Broken, match="no WebSocket"):
-                    await client.converse(Request(server.origin, "/", method="GET"), 2.0)
+                    await client.open_socket(Request(server.origin, "/", method="GET"), 2.0)
 
         run(main())
 
@@ -262,6 +262,6 @@ class TestWebSocket:
         async def main() -> None:
             async with client_for() as client:
                 with pytest.raises(EgressRefused):
-                    await client.converse(Request(Origin("http", "127.0.0.1", 80, True), "/", method="GET"), 2.0)
+                    await client.open_socket(Request(Origin("http", "127.0.0.1", 80, True), "/", method="GET"), 2.0)
 
         run(main())

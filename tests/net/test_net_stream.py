@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from net.loopback import GONE_S, OK, Script, Server, Talk, ask, polite, run, taking, talking
+from net.loopback import GONE_S, OK, Script, Server, Talk, ask, chunks, polite, run, taking, talking
 from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
 from turnout.net import client as client_module
 from turnout.net.client import Client, Request, Response
@@ -48,7 +48,7 @@ class Left:
 
 
 async def collect(response: Response, idle_s: float = 30.0) -> bytes:
-    return b"".join([chunk async for chunk in response.chunks(idle_s)])
+    return b"".join([chunk async for chunk in chunks(response, idle_s)])
 
 
 @asynccontextmanager
@@ -97,14 +97,14 @@ class TestClosedByUs:
         async def main() -> None:
             left = Left(*pieces)
             async with talking(left) as (server, client), opening(client, server) as response:
-                chunks = response.chunks(30)
+                body = chunks(response, 30)
                 if b"half" in pieces[-1]:
-                    assert await anext(chunks) == b"half"
+                    assert await anext(body) == b"half"
                 response.close()
                 with taking(0, GONE_S), pytest.raises(Broken, match="closed by us"):
-                    await anext(chunks)
+                    await anext(body)
                 with pytest.raises(Broken, match="closed by us"):
-                    await anext(response.chunks(30))
+                    await anext(chunks(response, 30))
 
         run(main())
 
@@ -383,7 +383,7 @@ class TestReused:
             async with talking(left) as (server, client):
                 for count in range(1, 4):
                     async with await client.open(Request(server.origin, "/"), 5) as response:
-                        assert await anext(response.chunks(5)) == b"data: x\n\n"
+                        assert await anext(chunks(response, 5)) == b"data: x\n\n"
                     assert server.connections == count
 
         run(main())
@@ -535,8 +535,8 @@ class TestPressure:
 
         async def main() -> None:
             async with talking(firehose) as (server, client), opening(client, server) as response:
-                chunks = response.chunks(5)
-                await anext(chunks)
+                body = chunks(response, 5)
+                await anext(body)
                 await asyncio.sleep(0.3)
                 once = sent
                 await asyncio.sleep(0.3)

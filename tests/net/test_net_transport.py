@@ -21,12 +21,14 @@ from net.loopback import (
     Talk,
     Watch,
     ask,
+    chunks,
     client_for,
     free_port,
     polite,
     run,
     serving,
     talking,
+    trust,
 )
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut, Unreachable
 from turnout.net import client as client_module
@@ -189,7 +191,7 @@ class TestProxy:
     def test_a_tunnel(
         self, certified: tuple[Path, Path], names: Names, watch: Watch, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certified[1]))
+        trust(certified, monkeypatch)
         asked: list[str | None] = []
 
         async def main() -> None:
@@ -254,7 +256,7 @@ class TestProxy:
 
     @pytest.mark.parametrize("scheme", ["http", "https"])
     def test_a_password(self, certified: tuple[Path, Path], scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certified[1]))
+        trust(certified, monkeypatch)
         login = "Basic " + base64.b64encode("me:s3cret-wörd@x".encode()).decode()
         origin = Origin(scheme, "llm.example", 443)
 
@@ -328,7 +330,7 @@ class TestProxy:
     def test_whoever_leaves_leaves_the_proxy_too(
         self, certified: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certified[1]))
+        trust(certified, monkeypatch)
 
         async def main() -> None:
             async with serving(silent, serving_tls(certified, [])) as server:
@@ -393,7 +395,7 @@ class TestDouble:
                 assert await response.read(Deadline.after(5)) == b"whole"
             async with await client.open(request, 5) as response:
                 assert (response.status, response.headers["retry-after"]) == (503, "1")
-                assert [chunk async for chunk in response.chunks(5)] == [b"a", b"b"]
+                assert [chunk async for chunk in chunks(response, 5)] == [b"a", b"b"]
             async with await client.open(request, 5) as response:
                 with pytest.raises(Broken, match="broke off"):
                     await response.read(Deadline.after(5))
@@ -422,7 +424,7 @@ class TestDouble:
             async with await client.open(Request(TARGET, "/"), 5) as response:
                 response.close()
                 with pytest.raises(Broken, match="closed by us"):
-                    await anext(response.chunks(5))
+                    await anext(chunks(response, 5))
 
         asyncio.run(main())
 

@@ -274,6 +274,11 @@ def test_what_is_not_in_the_table_is_not_there(server: Besieged, path: str) -> N
             assert server.ask(listener, method, path, None, {"x-api-key": server.keys["all"]}).status == 404
 
 
+@pytest.mark.parametrize("path", ["/v1/decisions/{id}", "/v1/decisions/%7Bid%7D", "/v1/models/{id:path}"])
+def test_a_placeholder_is_a_name_like_any_other(server: Besieged, path: str) -> None:
+    assert call(server.served.url, "GET", path, key=server.keys["all"]).status == 404
+
+
 def test_loopback_without_keys_is_open(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nobody needs a key on a machine that has none; with the first key everybody does, on both listeners."""
     with besieged(tmp_path_factory.mktemp("open")) as (served, _):

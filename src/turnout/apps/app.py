@@ -1,6 +1,6 @@
-"""What an application is: routes of its own, commands of its own, and one way to act on a decision.
+"""What an application is: routes, commands, and one way to act on a decision.
 
-An application is handed a runtime and hands in its rows; neither the server nor the command line knows any by name.
+An application is made of a runtime. Neither the server nor the command line knows one by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from turnout.core.errors import SHOWN, ConfigError, EmbedderError, Refused, Unkn
 from .event import Event
 
 if TYPE_CHECKING:
-    # Not needed to plug in, and more than the command line has time for.
+    # Importing these would slow the command line down.
     from turnout.core.decision import Decision
     from turnout.core.query import Query
     from turnout.core.router import Router
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from .caller import Caller
 
 GROUP = "turnout.apps"
-"""Where installed packages name their applications: each a class that makes one of a runtime."""
+"""The entry points of applications in installed packages: each a class that is called with a runtime."""
 
 Headers = list[tuple[bytes, bytes]]
 
 
 class Body(Protocol):
-    """A response that is sent as it comes. However it ends, it must be closed."""
+    """A streamed response. However it ends, it must be closed."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
@@ -62,7 +62,7 @@ class StreamBody:
 
 
 class Answer(NamedTuple):
-    """What goes back to the client."""
+    """A response."""
 
     status: int
     headers: Headers
@@ -70,13 +70,13 @@ class Answer(NamedTuple):
 
 
 def answer(value: object, status: int = 200) -> Answer:
-    """A value as JSON; bytes are JSON already."""
+    """A value as JSON; bytes are taken for JSON."""
     body = value if isinstance(value, bytes) else msgspec.json.encode(value)
     return Answer(status, [(b"content-type", b"application/json")], body)
 
 
 def refusal(form: Format, refused: Refused, decision: str = "", error: Refusal | None = None) -> Answer:
-    """A refusal in the client's format; `error` is what a provider said, if it is the provider's."""
+    """A refusal in the client's format; `error` is the provider's, if it refused."""
     headers = [(b"content-type", b"application/json")]
     if decision:
         headers.append((b"x-turnout-decision", decision.encode()))
@@ -87,16 +87,16 @@ def refusal(form: Format, refused: Refused, decision: str = "", error: Refusal |
 
 
 class Call(NamedTuple):
-    """A request that is allowed."""
+    """An admitted and authenticated request."""
 
     runtime: Runtime
     caller: Caller
     body: bytes
     headers: Mapping[str, str]
     params: Mapping[str, str]
-    """What its path names."""
+    """The parameters in its path."""
     options: Mapping[str, str] = MappingProxyType({})
-    """What stands behind the `?`."""
+    """The parameters in its query string."""
 
     @property
     def store(self) -> Store:
@@ -105,13 +105,13 @@ class Call(NamedTuple):
         return self.runtime.store
 
     def check_profile(self, profile: str | None = None) -> str:
-        """The name of a profile that is served and that this caller may use; without one, the default."""
+        """The name of a served profile that this caller may use; without one, the default."""
         name = self.runtime.name_of(profile) if profile else self.runtime.profile
         try:
             self.runtime.check_offered(name)
         except UnknownProfile as error:
-            said = f"no profile {name[:SHOWN]!r} is served here{suggest(name, error.known)}: {', '.join(error.known)}"
-            raise Refused(404, "not_found_error", said) from None
+            others = f"{suggest(name, error.known)}: {', '.join(error.known)}"
+            raise Refused(404, "not_found_error", f"no profile {name[:SHOWN]!r} is served here{others}") from None
         self.caller.check_profile(name)
         return name
 
@@ -129,36 +129,35 @@ class Call(NamedTuple):
         except UnknownProfile as error:
             raise Refused(404, "not_found_error", str(error)) from None
         except (ConfigError, EmbedderError):
-            said = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
-            raise Refused(503, "not_available", said) from None
+            message = f"the profile {name!r} cannot be used: the server's log says what is wrong with it"
+            raise Refused(503, "not_available", message) from None
 
 
 SOCKET = "WS"
-"""The method, in the route table, of what is a WebSocket."""
+"""The method of a WebSocket in the route table."""
 
 
 class Route(NamedTuple):
-    """A row of the route table. A WebSocket's handler returns an answer whose body is a stream: each piece of it is a
-    text message."""
+    """A row of the route table. The body of a WebSocket's answer is a stream of text messages."""
 
     method: str
     path: str
     scope: str
-    """Empty: open to everybody."""
+    """Empty: no key is needed."""
     handler: Callable[[Call], Awaitable[Answer]]
-    """The first sentence of its docstring is what the OpenAPI document says of the route."""
+    """The first sentence of its docstring describes the route in the OpenAPI document."""
     body: type | None = None
-    """What it takes, where that is Turnout's own and not a provider's format."""
+    """The type of the body, if it is Turnout's own and not a provider's format."""
     asks: bool = False
-    """Its handler may ask models: it is stopped when its client leaves."""
+    """Its handler may ask models, and is stopped when the client leaves."""
     is_batch: bool = False
-    """It does the work of many requests: fewer of them are let in at once."""
+    """It does the work of many requests, so that fewer are admitted at once."""
     is_page: bool = False
-    """For people with a browser: who they are is told by a cookie, and a refusal is a page."""
+    """A page for a browser: authenticated by a cookie, and refused with a page."""
 
 
 class AppCommand(NamedTuple):
-    """A command that the command line offers."""
+    """A command of the command line."""
 
     name: str
     run: Callable[..., int]
@@ -166,43 +165,39 @@ class AppCommand(NamedTuple):
 
 
 class AppTool(NamedTuple):
-    """Something that a model may have done: what the MCP server offers."""
+    """A tool of the MCP server."""
 
     name: str
     description: str
     body: type
-    """What it takes, a struct."""
+    """The struct of its arguments."""
     run: Callable[[Any, Caller], Awaitable[object]]
-    """What it returns is told as JSON, or as it is if it is text. Raises Refused for what cannot be done."""
+    """Returns a text, or a value to be sent as JSON. Raises Refused."""
 
 
 class App(Protocol):
-    """What one makes of a runtime."""
-
     name: ClassVar[str]
     commands: ClassVar[Sequence[AppCommand]]
-    """Of the class: the command line needs no runtime to offer them."""
+    """Of the class, so that the command line needs no runtime to list them."""
 
     @property
     def routes(self) -> Sequence[Route]: ...
 
 
 class ActingApp(App, Protocol):
-    """An application that answers itself; the gateway passes on what clients send, and has nothing to act."""
+    """An application that acts on decisions. The gateway does not: it passes requests on."""
 
     def act(self, decision: Decision, query: Query, caller: Caller) -> AsyncIterator[Event]:
-        """Do what the decision's policy says, on an account of the ledger's, and tell what happens."""
-        ...
+        """Do what the decision's policy says, within an account of the ledger, and yield what happens."""
 
 
 class AnsweringApp(ActingApp, Protocol):
-    """An application that answers in a chat: under the names of models that it adds to `Runtime.answering`."""
+    """An application that answers in a chat, under the model names that it adds to `Runtime.answering`."""
 
     models: ClassVar[Sequence[str]]
 
     def answer(self, query: Query, caller: Caller) -> AsyncGenerator[Event, None]:
-        """Decide and act: the last event is a `Done`, or one with its text as `result`."""
-        ...
+        """Decide and act. The last event is a `Done`, or has its text as `result`."""
 
 
 class MakesApp(Protocol):
@@ -215,13 +210,13 @@ class MakesApp(Protocol):
 
 
 def installed_apps() -> list[MakesApp]:
-    """The applications that other packages bring."""
-    found: list[Any] = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
-    return found
+    """The applications of other packages."""
+    apps: list[Any] = [entry.load() for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)]
+    return apps
 
 
 def find_apps() -> list[MakesApp]:
-    """All there are, our own first."""
+    """All applications, our own first."""
     from .assist.app import AssistApp
     from .claims.app import ClaimsApp
     from .decide.app import DecideApp

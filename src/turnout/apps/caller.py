@@ -1,4 +1,4 @@
-"""Who asks: what a key may do, and what it has left to spend. Made by the server's one authentication."""
+"""The caller of a request: what its key may do and spend. Made by the server's authentication."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DAY_S = 86_400.0
 
 
 class Period(StrEnum):
-    """What a limit is for: all time, or a calendar day or month in UTC."""
+    """The period of a limit: all time, or a calendar day or month in UTC."""
 
     TOTAL = "total"
     DAY = "day"
     MONTH = "month"
 
     def start(self, now_s: float) -> float:
-        """When the period of this moment began, seconds since 1970; all time began with them."""
+        """When the period of this moment began, in seconds since 1970; all time begins there."""
         if self is Period.TOTAL:
             return 0.0
         now = datetime.fromtimestamp(now_s, UTC)
@@ -33,19 +33,19 @@ class Period(StrEnum):
         return (day if self is Period.DAY else day.replace(day=1)).timestamp()
 
     def end(self, now_s: float) -> float:
-        """When the next one begins; all time does not end."""
+        """When the next period begins; all time does not end."""
         if self is Period.TOTAL:
             return math.inf
-        # 31 days after the first of any month it is the next month.
+        # 31 days after the first of a month is always in the next month.
         return self.start(self.start(now_s) + (1 if self is Period.DAY else 31) * DAY_S)
 
 
-# Of several budgets that are spent, the one that takes longest to renew is the one to be told.
+# If several budgets are spent, the message names the one that takes longest to renew.
 PERIODS = (Period.TOTAL, Period.MONTH, Period.DAY)
 
 
 class Limits(Struct, frozen=True):
-    """What a key may spend, US dollars; None: as much as it likes."""
+    """What a key may spend, in US dollars; None: without limit."""
 
     total: float | None = None
     day: float | None = None
@@ -60,8 +60,7 @@ UNLIMITED = Limits()
 
 
 class PeriodTotal:
-    """What was spent in a period; it begins again when the next period does. A clock that is put back opens no period
-    that is over."""
+    """What was spent in the current period. A clock that is put back does not reopen an earlier period."""
 
     def __init__(self, period: Period, now_s: float) -> None:
         self.period = period
@@ -77,17 +76,16 @@ class PeriodTotal:
         self._spent_usd = self.at(now_s) + amount_usd
 
     def raise_to(self, amount_usd: float, at_s: float) -> None:
-        """Take over what the store says was spent in the period of that moment, unless the period is over or more is
-        known here."""
+        """Use the store's sum for the period of that moment, unless the period is over or the sum here is higher."""
         if self.period.end(at_s) >= self._end_s:
             self._spent_usd = max(self.at(at_s), amount_usd)
 
 
 class Budget:
-    """Money a key may spend: reserved before a call, settled after it, so that no burst can overspend.
+    """The money a key may spend: reserved before a call and settled after it, so that no burst can overspend.
 
-    A call is booked in the day and month in which it is settled, as its row in the store is. What is reserved counts
-    against whatever period it is now: a call under way at midnight will be paid for by the new day.
+    A call is booked in the day and month in which it is settled, like its row in the store. Reserved money counts
+    against the current periods: a call under way at midnight is paid for by the new day.
     """
 
     def __init__(
@@ -112,43 +110,42 @@ class Budget:
 
     @property
     def spent_usd(self) -> float:
-        """In all."""
+        """In total."""
         return self._spent[Period.TOTAL].at(self._clock())
 
     @property
     def left_usd(self) -> float | None:
-        """What may still be spent: the least that any of the limits leaves; None without one."""
+        """What may still be spent under all limits; None without a limit."""
         if not self.is_limited:
             return None
         now = self._clock()
-        found = [left for period in PERIODS if (left := self._left(period, now)) is not None]
-        return min(found, default=None)
+        return min((left for period in PERIODS if (left := self._left(period, now)) is not None), default=None)
 
     def _left(self, period: Period, now: float) -> float | None:
         limit = self.limits.of(period)
         return None if limit is None else max(0.0, limit - self._spent[period].at(now) - self.reserved_usd)
 
     def check(self) -> None:
-        """Refused where nothing is left: even deciding may cost something."""
+        """Refuse if nothing is left: even deciding may cost something."""
         if not self.is_limited:
             return
         now = self._clock()
         for period in PERIODS:
             if self._left(period, now) == 0:
-                said = f"{self._named(period)} is spent: {_renewal(period, now)}raise the budget, or use another key"
-                raise Refused(402, "insufficient_quota", said, retry_after_s=_wait(period, now))
+                message = f"{self._named(period)} is spent: {_renewal(period, now)}raise the budget, or use another key"
+                raise Refused(402, "insufficient_quota", message, retry_after_s=_wait(period, now))
 
     def reserve(self, amount_usd: float) -> float:
-        """Set money aside for a call; refused if there is not enough left."""
+        """Reserve money for a call; refused if not enough is left."""
         self.check()
-        # What a client says of itself may be absurd, but it never makes room for others.
+        # An absurd amount from a client must not increase what is left.
         amount_usd = math.inf if math.isnan(amount_usd) else max(0.0, amount_usd)
         now = self._clock()
         for period in PERIODS:
             left, limit = self._left(period, now), self.limits.of(period)
             if left is None or limit is None or amount_usd <= left:
                 continue
-            # A call that a whole new day cannot pay for need not wait for one.
+            # Waiting does not help if the call costs more than a whole period's limit.
             helps = amount_usd <= limit
             raise Refused(
                 402,
@@ -162,19 +159,19 @@ class Budget:
         return amount_usd
 
     def settle(self, reserved_usd: float, spent_usd: float) -> None:
-        """What a call really cost, instead of what was set aside. Takes any number: one that no call can cost is
-        booked as what was set aside, and none gives anything back."""
+        """Book what a call really cost instead of what was reserved. An impossible cost is booked as what was reserved,
+        and none gives money back."""
         reserved_usd = min(max(0.0, reserved_usd), self.reserved_usd) if math.isfinite(reserved_usd) else 0.0
         spent_usd = max(0.0, spent_usd) if math.isfinite(spent_usd) else reserved_usd
         self.reserved_usd -= reserved_usd
         if spent_usd:
             now = self._clock()
-            for tally in self._spent.values():
-                tally.add(spent_usd, now)
+            for total in self._spent.values():
+                total.add(spent_usd, now)
 
     def renew(self, limits: Limits, spent: Mapping[Period, float], at_s: float) -> None:
-        """Take what the store says of a key: its limits, and what all processes together had spent at that moment in
-        each period. What this one has booked and the store has not yet counts all the same."""
+        """Update from the store: the key's limits, and what all processes had spent at that moment in each period. What
+        this one has booked and the store does not have yet still counts."""
         self._limit(limits)
         for period, amount in spent.items():
             self._spent[period].raise_to(amount, at_s)
@@ -195,14 +192,14 @@ def _wait(period: Period, now: float) -> float | None:
 
 
 class Rate:
-    """How often a key may ask: within any minute, so many decisions, alone or in a batch."""
+    """How many decisions a key may ask for within any minute, alone or in a batch."""
 
     def __init__(self, per_minute: int | None = None) -> None:
         self.per_minute = per_minute
         self.recent: deque[float] = deque()
 
     def count(self) -> None:
-        """One more; refused, and not counted, where that is too many."""
+        """Count a decision; refused, and not counted, if that is too many."""
         if self.per_minute is None:
             return
         now = time.monotonic()
@@ -211,28 +208,26 @@ class Rate:
             recent.popleft()
         if len(recent) >= self.per_minute:
             wait = MINUTE_S - (now - recent[0]) if recent else MINUTE_S
-            said = f"this key may ask {self.per_minute} times a minute: wait {wait:.0f} s"
-            raise Refused(429, "rate_limit_exceeded", said, retry_after_s=wait)
+            message = f"this key may ask {self.per_minute} times a minute: wait {wait:.0f} s"
+            raise Refused(429, "rate_limit_exceeded", message, retry_after_s=wait)
         recent.append(now)
 
 
 class Caller(Struct, frozen=True, eq=False):
-    """One authenticated caller."""
-
     key_id: str
     tenant: str
     scopes: frozenset[str]
     budget: Budget
     ceiling: str | None = None
-    """The most expensive route it may have."""
+    """The most expensive route it may use."""
     may_force: bool = True
-    """It may name a tier itself."""
+    """Whether it may choose a tier itself."""
     profiles: frozenset[str] | None = None
     """The profiles it may use; None: all."""
     rate: Rate = field(default_factory=Rate)
-    """What it has asked lately. A request counts when it is authenticated, a batch's further questions one by one."""
+    """A request counts when it is authenticated, and each further question of a batch when it is decided."""
 
     def check_profile(self, name: str) -> None:
-        """Refused where the key may not use a profile."""
+        """Refuse a profile that the key may not use."""
         if self.profiles is not None and name not in self.profiles:
             raise Refused(403, "permission_error", f"this key may not use the profile {name!r}")

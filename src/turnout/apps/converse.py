@@ -1,8 +1,7 @@
-"""How an application has a model answer: a reply in one piece, with tools or as one object of a schema, or its words as
-they come.
+"""How an application asks a model: for a whole reply, with tools or a schema, or for a stream of its text.
 
-Every call goes through `generate` and is paid for by an account of the ledger's. An account may pay for any number of
-calls, one after the other; its one row in the log states what they cost together.
+Every call goes through `generate` and is paid for by an account of the ledger. An account may pay for several calls,
+one after the other; its row in the log has what they cost together.
 """
 
 from __future__ import annotations
@@ -32,19 +31,17 @@ AS_JSON = "Answer with one JSON object and nothing else. It has this JSON schema
 
 
 class ModelReply(Struct, frozen=True):
-    """What a model answered."""
-
     text: str
-    """Its words; where it had to keep to a schema, the object."""
+    """With a schema, the object as JSON."""
     model: str
-    """Who it was, as `provider/model`."""
+    """As `provider/model`."""
     calls: tuple[MessagePart, ...] = ()
-    """The tools it calls: the name, the arguments as JSON in `text`, and the id that a result names."""
+    """The tool calls: the name, the arguments as JSON in `text`, and the id that a result names."""
     stop: StopReason = "stop"
 
 
 def says(role: str, text: str) -> Message:
-    """A message of words alone."""
+    """A message of text only."""
     return Message(role, (MessagePart(text=text),))
 
 
@@ -60,13 +57,12 @@ async def complete(
     schema: Mapping[str, Any] | None = None,
     total_s: float | None = None,
 ) -> ModelReply:
-    """The reply to some messages. Raises NoAnswer if there is none that can be read, Refused if the caller's budget
-    does not cover it."""
+    """The reply to messages. Raises NoAnswer if none can be read, Refused if the caller's budget does not cover it."""
     fields = _write(slot, messages, max_tokens, temperature, tools, schema)
-    generation, found = await _start(models, slot, fields, account, total_s)
+    generation, completion = await _start(models, slot, fields, account, total_s)
     form = generation.form
     try:
-        parts, stop = form.read_parts(form.read_response(found.first))
+        parts, stop = form.read_parts(form.read_response(completion.first))
     except (*UNREADABLE, LookupError, TypeError, AttributeError):
         raise NoAnswer(f"{slot.id} answered something that is not its own format") from None
     text = "".join(part.text for part in parts if part.kind == "text")
@@ -83,29 +79,24 @@ def json_object(text: str) -> str:
 
 
 class TextStream:
-    """The words of a reply as they come. However it ends, it must be closed: that ends the call itself."""
+    """The text of a reply as it arrives. However it ends, it must be closed: that ends the call."""
 
-    def __init__(
-        self, models: Models, slot: Slot, fields: dict[str, Any], account: Account, total_s: float | None
-    ) -> None:
+    def __init__(self, models: Models, slot: Slot, fields: dict[str, Any], account: Account) -> None:
         self._models = models
         self._slot = slot
         self._fields = fields
         self._account = account
-        self._total_s = total_s
         self._generation: Generation | None = None
         self._completion: Completion | None = None
 
     @property
     def ended(self) -> str:
-        """`answered`; `failed`, if it broke off; `cancelled`, if it was left, or has not ended yet."""
+        """`answered`, `failed` if it broke off, `cancelled` if it was closed early or has not ended yet."""
         return self._generation.ended if self._generation is not None else "cancelled"
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Raises NoAnswer if no model begins to answer, Refused if the budget does not cover it."""
-        self._generation, self._completion = await _start(
-            self._models, self._slot, self._fields, self._account, self._total_s
-        )
+        """Raises NoAnswer if the model does not answer, Refused if the budget does not cover it."""
+        self._generation, self._completion = await _start(self._models, self._slot, self._fields, self._account)
         form, completion, events = self._generation.form, self._completion, Events()
         self._models.live.add(completion.upstream)
         try:
@@ -121,24 +112,16 @@ class TextStream:
             await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop: its provider is not read any further."""
+        """End the call."""
         if self._completion is not None:
             self._models.live.discard(self._completion.upstream)
             self._completion.upstream.close()
 
 
 def stream_text(
-    models: Models,
-    slot: Slot,
-    messages: Sequence[Message],
-    account: Account,
-    *,
-    max_tokens: int,
-    temperature: float = 0.0,
-    total_s: float | None = None,
+    models: Models, slot: Slot, messages: Sequence[Message], account: Account, *, max_tokens: int
 ) -> TextStream:
-    fields = _write(slot, messages, max_tokens, temperature) | {"stream": True}
-    return TextStream(models, slot, fields, account, total_s)
+    return TextStream(models, slot, _write(slot, messages, max_tokens) | {"stream": True}, account)
 
 
 def _wire(slot: Slot) -> Wire:
@@ -149,15 +132,15 @@ def _write(
     slot: Slot,
     messages: Sequence[Message],
     max_tokens: int,
-    temperature: float,
+    temperature: float = 0.0,
     tools: Sequence[ToolOffer] = (),
     schema: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The members of a request, as the slot's model takes them."""
+    """The members of a request in the format of the slot's model."""
     wire = _wire(slot)
     if schema is not None and not slot.structured:
-        said = AS_JSON + msgspec.json.encode(schema).decode()
-        messages, schema = [*messages, says("system", said)], None
+        instruction = AS_JSON + msgspec.json.encode(schema).decode()
+        messages, schema = [*messages, says("system", instruction)], None
     fields = FORMATS[wire].write_request(messages, max_tokens, schema, tools, temperature)
     fields[limit_field(wire, slot.provider)] = fields.pop("max_tokens")
     if thinks_silently(slot):
@@ -166,9 +149,9 @@ def _write(
 
 
 async def _start(
-    models: Models, slot: Slot, fields: Mapping[str, Any], account: Account, total_s: float | None
+    models: Models, slot: Slot, fields: Mapping[str, Any], account: Account, total_s: float | None = None
 ) -> tuple[Generation, Completion]:
-    """The call, once it is answered or, as a stream, begins to be."""
+    """Make the call; returns when the reply is here or, for a stream, has begun."""
     request: ModelRequest = FORMATS[_wire(slot)].read(msgspec.json.encode({**fields, "model": slot.model}))
     if slot.needs_key:
         raise NoAnswer(f"{slot.name} ({slot.id}): its key is missing, {slot.needs_key} is empty")

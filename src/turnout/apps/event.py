@@ -1,4 +1,4 @@
-"""What happens while an application acts, as values: HTTP, the terminal and the console only show them."""
+"""The events of an application that acts. HTTP, the terminal and the console only show them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from turnout.core.decision import Decision
 
 
 class Event(Struct, frozen=True, tag_field="event"):
-    """Something that happened."""
+    pass
 
 
 class Decided(Event, frozen=True, tag="decided"):
-    """What is going to be done was decided."""
-
     decision: str
     route: str
     layer: str
@@ -33,10 +31,10 @@ class Token(Event, frozen=True, tag="token"):
 
 
 class PartStarted(Event, frozen=True, tag="part_started"):
-    """A part of a question goes to its sources."""
+    """A part of a question is sent to its sources."""
 
     part: int
-    """Its place, from 0."""
+    """Its number, from 0."""
     text: str
     role: str
     sources: tuple[str, ...]
@@ -50,7 +48,7 @@ class SourceAnswered(Event, frozen=True, tag="source_answered"):
 
 
 class SourceFailed(Event, frozen=True, tag="source_failed"):
-    """A source has nothing, or could not say."""
+    """A source found nothing, or failed."""
 
     part: int
     source: str
@@ -69,7 +67,7 @@ class SourceSlow(Event, frozen=True, tag="source_slow"):
 
 
 class FellBack(Event, frozen=True, tag="fell_back"):
-    """Another source is asked in the place of one that has nothing."""
+    """Another source is asked instead of one that found nothing."""
 
     part: int
     source: str
@@ -77,7 +75,7 @@ class FellBack(Event, frozen=True, tag="fell_back"):
 
 
 class Section(Event, frozen=True, tag="section"):
-    """What one source says, as soon as it is there."""
+    """The text of one source."""
 
     part: int
     source: str
@@ -85,7 +83,7 @@ class Section(Event, frozen=True, tag="section"):
 
 
 class Citation(Event, frozen=True, tag="citation"):
-    """What a number in a written answer stands for."""
+    """The source behind a number in a written answer."""
 
     number: int
     source: str

@@ -1,8 +1,8 @@
-"""What a decision and what follows it cost, and how it ended: written down exactly once, whatever happens.
+"""What a decision and its answer cost, and how they ended: recorded exactly once, whatever happens.
 
-Deciding is paid for, too: a layer that is not sure may ask a model. Under a budget the most a model can cost is set
-aside before it is asked, and what it did cost is booked after it. A model without a price is not asked then. One that
-was asked and did not answer in time is booked at the most, since its provider may bill it.
+Deciding costs money, too: a layer may ask a model. Under a budget the most that a model can cost is reserved before it
+is asked, and the real cost is booked afterwards. A model without a price is not asked then. One that did not answer in
+time is booked at its most, because the provider may bill it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,15 @@ from turnout.store import Outcome, Store
 
 from .caller import Caller
 
-# A token is at least one byte of a text. Of an instruction, which is its profile's prose, it is more than three.
+# A token has at least one byte of a text, and more than three of an instruction, which is prose.
 PROSE_BYTES = 3
-# What marks the turns of a prompt, and what a provider puts around the one tool that a reply is to be given with, which
-# is 313 to 346 tokens with Anthropic's models.
+# The tokens that mark the turns of a prompt, and those that a provider adds for a tool: 313 to 346 with Anthropic.
 TURN_TOKENS, TOOL_TOKENS = 16, 400
 
 Ended = Literal["answered", "refused", "failed", "cancelled"]
 
 
 class Ledger:
-    """Where accounts are kept."""
-
     def __init__(self, store: Store | None, slots: Slots) -> None:
         self.store = store
         self.slots = slots
@@ -50,7 +47,7 @@ class Ledger:
         self._compared: dict[str, list[Slot]] = {}
 
     def compared(self, profile: Profile) -> list[Slot]:
-        """The slots that a profile's routes name, of those with one price one: what an answer might have cost."""
+        """The slots of a profile's routes, one for each price: to know what an answer might have cost."""
         found = self._compared.get(profile.hash)
         if found is None:
             names = {profile.policies[route].model or route.lower() for route in profile.routes}
@@ -59,18 +56,18 @@ class Ledger:
         return found
 
     def open(self, decision: Decision, caller: Caller) -> Account:
-        """The account of a decision, a context: it is closed when that ends, with what happened in it."""
+        """The account of a decision: a context that closes the account when it ends."""
         return Account(self, decision, caller)
 
 
 class Spending:
-    """What the generations of an account came to. A sum with something of no known price has none."""
+    """The sums over the generations of an account. A sum is unknown if one of its prices is."""
 
     def __init__(self) -> None:
         self.slot: Slot | None = None
-        """Who answered last."""
+        """Of the last answer."""
         self.slot_name: str | None = None
-        """What the profile calls it."""
+        """Its name in the profile."""
         self.attempts: list[Attempt] = []
         self.input_tokens: int | None = None
         self.output_tokens: int | None = None
@@ -80,7 +77,7 @@ class Spending:
         self.is_estimated = False
 
     def add(self, slot: Slot, slot_name: str, usage: Usage, compared: Sequence[Slot]) -> float | None:
-        """One more answer; returns what it cost. Besides, what the most expensive of these slots would have cost."""
+        """Add an answer, and what the most expensive of `compared` would have cost; returns the answer's cost."""
         is_first, self.slot, self.slot_name = self.slot is None, slot, slot_name
         self.input_tokens = usage.input_tokens + (self.input_tokens or 0)
         self.output_tokens = usage.output_tokens + (self.output_tokens or 0)
@@ -95,7 +92,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 class Account(Money):
-    """What a decision and its answer cost, and how they end."""
+    """What a decision and its answer cost, and how they ended."""
 
     def __init__(self, ledger: Ledger, decision: Decision, caller: Caller) -> None:
         self.ledger = ledger
@@ -103,29 +100,29 @@ class Account(Money):
         self.caller = caller
         self.generation: Generation | None = None
         self.ended: Ended | None = None
-        """How it ends; None: as its generation does."""
+        """How it ended; None: like its generation."""
         self.remembered_tokens: int | None = None
         """Of the answer that the request follows, if it was given here."""
         self.fallback: str | None = None
-        """Why another model answered than was chosen."""
+        """Why another model answered than the chosen one."""
         self.sources: tuple[str, ...] | None = None
         """The sources that were used."""
         self.retrieval: bool | None = None
-        """Whether retrieval ran; None where it is unknown."""
+        """Whether retrieval ran; None if it is unknown."""
         self.parts: list[tuple[Decision, Outcome]] = []
-        """How the parts of the question ended, each in a row of its own."""
+        """How the parts of the question ended: each has its own row."""
         self.extra: dict[str, object] = {}
-        """What else the log keeps."""
+        """More fields for the log."""
         self._started = time.monotonic()
         self._deciding_usd = spent_usd(decision, ledger.slots)
         self._held: Bound | None = None
-        """What is reserved for the attempt under way; None without a budget, and between attempts."""
+        """What is reserved for the current attempt; None without a budget, and between attempts."""
         self._attempted: Slot | None = None
-        """Who was asked last."""
+        """The slot that was asked last."""
         self._lost_usd = 0.0
         """What attempts without an answer may have cost."""
         self._recorded = False
-        """The decision is written down."""
+        """Whether the decision is in the log."""
         self.spending = Spending()
         self.is_open = True
         self._kept_open = False
@@ -144,24 +141,24 @@ class Account(Money):
             self.close()
 
     def keep_open(self) -> Account:
-        """Not to be closed with its context, but by `close`, when its stream has ended."""
+        """Leave the account open when its context ends, for a stream to `close` it."""
         self._kept_open = True
         return self
 
     def close(self) -> None:
-        """Write down how it ended; once, however often it is called."""
+        """Record how it ended. Only the first call does anything."""
         if self.is_open:
             self.is_open = False
             self._close(self.ended or (self.generation.ended if self.generation is not None else "cancelled"))
-            self.generation = None  # which refers to its account in turn: a circle would wait for the collector
+            self.generation = None  # it refers to this account: a cycle would wait for the garbage collector
 
     @property
     def spent_usd(self) -> float:
-        """What the calls that have ended were booked at."""
+        """What was booked for the calls that have ended."""
         return self._lost_usd + self.spending.booked_usd
 
     async def record(self) -> None:
-        """Write the decision down before a model is asked; else it is written with its outcome, at the end."""
+        """Log the decision now, before a model is asked. Otherwise it is logged with its outcome at the end."""
         if self.ledger.store is not None:
             self._recorded = True
             await record(self.ledger.store, self.decision, key_id=self.caller.key_id)
@@ -169,7 +166,7 @@ class Account(Money):
     def generate(
         self, models: Models, request: ModelRequest, headers: Mapping[str, str], total_s: float | None = None
     ) -> Generation:
-        """A generation that this account pays for, when the one before it has ended."""
+        """A generation that this account pays for; the previous one must have ended."""
         if self.generation is not None:
             self._book()
         self.is_limited = self.caller.budget.is_limited
@@ -204,20 +201,20 @@ class Account(Money):
     # --- the end
 
     def usage(self, ended: str, completion: Completion) -> tuple[Usage, bool]:
-        """The provider's count; where it gave none of the whole answer, an estimate, and said to be one."""
+        """The tokens, and whether they are an estimate, because the provider did not count the whole answer."""
         assert self.generation is not None  # noqa: S101 - it is what completed
-        request, told = self.generation.request, completion.usage
-        # Some report nothing but zeros, for all or for what they wrote.
+        request, counted = self.generation.request, completion.usage
+        # Some providers report only zeros, for all tokens or for the output.
         wrote = completion.written > 0 if request.stream else completion.is_uncounted
-        unsaid = not (told.input_tokens or told.output_tokens) or (wrote and not told.output_tokens)
-        # An answer in one piece is counted as a whole; a stream only by a count that came after its last words.
-        if not unsaid and (told.final or (ended == "answered" and not request.stream)):
-            return told, False
-        written = max(1, told.output_tokens, completion.written)
-        return replace(told, input_tokens=told.input_tokens or request.tokens, output_tokens=written), True
+        is_missing = not (counted.input_tokens or counted.output_tokens) or (wrote and not counted.output_tokens)
+        # In a stream only a count after the last words is of the whole answer.
+        if not is_missing and (counted.final or (ended == "answered" and not request.stream)):
+            return counted, False
+        written = max(1, counted.output_tokens, completion.written)
+        return replace(counted, input_tokens=counted.input_tokens or request.tokens, output_tokens=written), True
 
     def _book(self) -> None:
-        """Add the generation that has ended, if there is one, to what this account paid for."""
+        """Book the generation that has ended, if there is one."""
         generation, spent = self.generation, self.spending
         completion = generation.completion if generation is not None else None
         cost, estimated = None, False
@@ -245,7 +242,7 @@ class Account(Money):
         extra: dict[str, object] = {"attempts": spent.attempts, **self.extra}
         extra |= {"estimated_tokens": True} if spent.is_estimated else {}
         extra |= {"lost_usd": self._lost_usd} if self._lost_usd else {}
-        # In `strict` this one is not waited for: the decision is committed, and what is lost is counted.
+        # Not awaited even in `strict`: the decision is committed, and lost outcomes are counted.
         self.ledger.store.close_account(
             self.decision,
             Outcome(
@@ -271,24 +268,23 @@ class Account(Money):
         )
 
     def _booked(self, held: Bound, cost: float | None, completion: Completion | None, estimated: bool) -> float:
-        """What is booked on the key: what the provider counted. Where it did not, what we counted, and no more than was
-        reserved."""
+        """What is booked on the key: what the provider counted, or else what we counted, at most what was reserved."""
         if self.generation is None or completion is None:
             return self.unseen_usd()  # the client left while an attempt was under way
-        slot, request, told = completion.slot, self.generation.request, completion.usage
+        slot, request, usage = completion.slot, self.generation.request, completion.usage
         hosted = slot.hosted_tools_usd or 0.0 if request.hosted else 0.0
         if not estimated:
             return (cost or 0.0) + hosted
-        read = cost_usd(slot, replace(told, output_tokens=0)) if told.input_tokens else None
-        written = cost_usd(slot, Usage(0, max(1, told.output_tokens, completion.written))) or 0.0
+        read = cost_usd(slot, replace(usage, output_tokens=0)) if usage.input_tokens else None
+        written = cost_usd(slot, Usage(0, max(1, usage.output_tokens, completion.written))) or 0.0
         if may_think_unseen(request, slot):
             written = held.usd
         counted = held.input_usd if read is None else read + hosted
-        # What it said it had read is billed, whatever was reserved.
+        # Input that the provider counted is billed, whatever was reserved.
         return max(read or 0.0, min(held.usd, counted + written))
 
     def _named(self, slot: Slot) -> str:
-        """A slot in the profile's own words: one that stands in for the slot a policy names is that slot."""
+        """The name of a slot in the profile: a slot that stands in for the one in the policy has that one's name."""
         wanted = self.decision.profile.policies[self.decision.routes[0]].model
         if wanted is None or wanted == slot.name:
             return slot.name
@@ -296,25 +292,25 @@ class Account(Money):
 
 
 async def record(store: Store, decision: Decision, *, key_id: str = "", spent_usd: float = 0.0) -> None:
-    """Write a decision down before it is answered, without holding up the others in `strict`."""
+    """Log a decision before it is answered; in `strict`, wait until it is committed."""
     size = len(decision.query.text) + sum(len(turn.text) for turn in decision.query.turns)
-    done = await aside(size, store.append, decision, key_id=key_id, spent_usd=spent_usd)
-    if done is not None:
-        await asyncio.wrap_future(done)
+    committed = await aside(size, store.append, decision, key_id=key_id, spent_usd=spent_usd)
+    if committed is not None:
+        await asyncio.wrap_future(committed)
 
 
 async def decide(router: Router, query: Query, caller: Caller, slots: Slots, store: Store | None) -> Decision:
-    """Decide under the caller's budget; refused where it does not cover what a model that is needed may cost.
+    """Decide under the caller's budget; refused if it does not cover what a layer's model may cost.
 
-    What it did cost, `spent_usd`, is booked with the decision by whom this returns to. A client that leaves ends it:
-    then there is no decision, and what was asked for it is booked here.
+    The caller of this function books the real cost, `spent_usd`, with the decision. If the client leaves, there is no
+    decision, and what was reserved is booked here.
     """
     budget, held_usd = caller.budget, 0.0
     if budget.is_limited:
         budget.check()
 
     def admit(place: Placed, query: Query) -> str:
-        """Set aside what a layer may cost; why it is not to be asked, if it is not."""
+        """Reserve what a layer may cost; the reason if it must not be asked."""
         nonlocal held_usd
         worst = worst_usd(place, query, slots)
         if worst is not None:
@@ -336,8 +332,7 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
 
 
 def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
-    """The most that asking a layer about a query can cost; None if its model has no known price. A layer that asks no
-    model costs nothing."""
+    """The most that a layer's model can cost for a query: 0 without a model, None without a known price."""
     most = place.call.demand(query) if place.cost == "network" and place.call is not None else None
     if most is None:
         return 0.0
@@ -351,7 +346,7 @@ def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
 
 
 def spent_usd(decision: Decision, slots: Slots) -> float | None:
-    """What it cost to decide: what the models said, and of one that did not say, the most it can have been. None if no
+    """What a decision cost: the models' own counts, or the most that one without a count can have cost. None if no
     model with a known price was asked."""
     asked = [
         (whole.query, step)
@@ -364,9 +359,9 @@ def spent_usd(decision: Decision, slots: Slots) -> float | None:
 
 
 def _step_usd(step: Step, query: Query, slots: Slots) -> float | None:
-    said = step.verdict or step.fault
-    told = said.evidence[1:2] if said is not None else ()
-    if told and isinstance(told[0], float):
-        return told[0]
+    result = step.verdict or step.fault
+    cost = result.evidence[1:2] if result is not None else ()
+    if cost and isinstance(cost[0], float):
+        return cost[0]
     unanswered = step.ended == "timeout" and step.elapsed_ns > 0
-    return worst_usd(step.place, query, slots) if unanswered or told == (None,) else None
+    return worst_usd(step.place, query, slots) if unanswered or cost == (None,) else None

@@ -22,7 +22,7 @@ from .caller import Caller
 
 
 def make_server(tools: Sequence[AppTool], caller: Caller) -> Server[Any]:
-    """A server that offers these to one caller."""
+    """A server that offers these tools to one caller."""
     known = {tool.name: tool for tool in tools}
     listed = [types.Tool(name=one.name, description=one.description, input_schema=_schema(one.body)) for one in tools]
 
@@ -32,15 +32,15 @@ def make_server(tools: Sequence[AppTool], caller: Caller) -> Server[Any]:
     async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = known.get(params.name)
         if tool is None:
-            return _said(f"no tool {params.name[:80]!r}: there are {', '.join(known)}", is_error=True)
+            return _result(f"no tool {params.name[:80]!r}: there are {', '.join(known)}", is_error=True)
         try:
             body: Any = msgspec.convert(params.arguments or {}, tool.body)
-            found = await tool.run(body, caller)
+            value = await tool.run(body, caller)
         except msgspec.ValidationError as error:
-            return _said(told(error), is_error=True)
+            return _result(told(error), is_error=True)
         except Refused as refused:
-            return _said(str(refused), is_error=True)
-        return _said(found if isinstance(found, str) else msgspec.json.encode(found).decode())
+            return _result(str(refused), is_error=True)
+        return _result(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
     return Server("turnout", version=__version__, on_list_tools=list_tools, on_call_tool=call_tool)
 
@@ -52,12 +52,12 @@ async def serve_stdio(tools: Sequence[AppTool], caller: Caller) -> None:
         await server.run(read, write, server.create_initialization_options(NotificationOptions()))
 
 
-def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
 def _schema(body: type) -> dict[str, Any]:
-    """The schema of a struct, with what it refers to inside."""
-    (schema,), parts = msgspec.json.schema_components((body,), ref_template="#/$defs/{name}")
-    whole = parts.pop(body.__name__) if "$ref" in schema else schema
-    return {**whole, "$defs": parts} if parts else whole
+    """The schema of a struct, with the definitions that it refers to."""
+    (schema,), definitions = msgspec.json.schema_components((body,), ref_template="#/$defs/{name}")
+    whole = definitions.pop(body.__name__) if "$ref" in schema else schema
+    return {**whole, "$defs": definitions} if definitions else whole

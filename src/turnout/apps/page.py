@@ -1,4 +1,4 @@
-"""The article of a page of the public web, for every application that reads one."""
+"""The article in a page of the public web."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from turnout.text.page import read_html
 
 
 def readable_text(page: Page, most_bytes: int | None = None) -> str:
-    """The article of a page, without what stands around it; blank if it has none. No more than `most_bytes` of the page
-    are read."""
+    """The article of a page without what surrounds it; blank if there is none. Only `most_bytes` are read."""
     kind = page.headers.get("content-type", "text/html")
     if page.status != 200 or not kind.startswith(("text/", "application/xhtml")):
         return ""

@@ -1,4 +1,4 @@
-"""What SearXNG answers as JSON, as far as an application reads it."""
+"""The part of SearXNG's JSON response that applications read."""
 
 from __future__ import annotations
 

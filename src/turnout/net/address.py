@@ -1,7 +1,7 @@
-"""Addresses: whose an address is, and which other addresses hide inside it.
+"""Which addresses are public, and which IPv4 addresses are embedded in an IPv6 address.
 
-The tables are our own: what Python's `is_global` says has changed from one release to the next, and it never knew
-site-local or unallocated IPv6. What is not known to be assigned on the Internet is not public.
+The tables are our own: Python's `is_global` changes between releases and never knew site-local or unallocated IPv6. An
+address that is not known to be assigned on the Internet is not public.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 
-# Where clouds hand out credentials to any program that asks.
+# Where clouds hand credentials to every program that asks.
 METADATA = frozenset(
     map(
         ip_address,
@@ -36,20 +36,14 @@ _SPECIAL_4 = tuple(
         ),
     )
 )
-# All of IPv6 that is handed out, and within it protocols (Teredo among them), documentation and 6to4.
+# All IPv6 addresses that are assigned, and among them protocols such as Teredo, documentation and 6to4.
 _GLOBAL_6 = ip_network("2000::/3")
 _SPECIAL_6 = tuple(map(ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
 
 
-def is_metadata(address: Address) -> bool:
-    return address in METADATA
-
-
 def is_public(address: Address) -> bool:
-    """Whether it is assigned on the Internet: not this machine's, not our network's, not reserved.
-
-    NAT64 counts, if what is inside does: in a network without IPv4, all of IPv4 looks like that.
-    """
+    """Whether an address is assigned on the Internet. A NAT64 address is public if the one inside is: in a network
+    without IPv4, all of IPv4 looks like that."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in _SPECIAL_4)
     if address in _NAT64:
@@ -58,7 +52,7 @@ def is_public(address: Address) -> bool:
 
 
 def embedded(address: Address) -> Iterator[IPv4Address]:
-    """IPv4 addresses carried inside an IPv6 one: mapped, compatible, translated, 6to4, Teredo, NAT64, ISATAP."""
+    """The IPv4 addresses in an IPv6 one: mapped, compatible, translated, 6to4, Teredo, NAT64, ISATAP."""
     if isinstance(address, IPv4Address):
         return
     number = int(address)
@@ -72,7 +66,7 @@ def embedded(address: Address) -> Iterator[IPv4Address]:
     if address in _NAT64:
         yield _at(number, 0)
     if address in _NAT64_LOCAL:
-        # RFC 6052 has one layout for each length of the prefix: /96, /64, /56, /48. Bits 64 to 71 are left out.
+        # RFC 6052 has a layout for each length of the prefix: /96, /64, /56, /48. Bits 64 to 71 are left out.
         yield _at(number, 0)
         yield _at(number, 24)
         yield IPv4Address(((number >> 64) & 0xFF) << 24 | ((number >> 32) & 0xFF_FFFF))

@@ -1,14 +1,11 @@
-"""Circuit breaking: a provider that fails is left alone, and failures do not multiply what is sent.
+"""Circuit breakers and the retry budget: a failing provider is left alone, and failures do not multiply requests.
 
-A breaker for each endpoint: after enough failures nothing is sent for a while, then one probe decides. Closed, open,
-half-open; the clock is handed in, so that every transition can be tested without waiting. The numbers are Turnout's
-defaults (see docs/reference/models.md): five failures in a row, or half of at least twenty in ten seconds; open for
-30 s times how often it has opened, at most 300 s. Once it has opened, only a probe's end changes anything: requests
-that began before and end now, well or badly, say nothing about how things are. A clock that goes back shortens a wait,
-never lengthens it.
+Each endpoint has a breaker. After enough failures it opens and nothing is sent for a while; then one probe decides.
+While it is open, requests that began earlier change nothing, however they end. A clock that goes back shortens a wait
+and never lengthens it. The defaults are explained in docs/reference/models.md.
 
-A retry budget for all of them: however bad things are, retries stay a small share of the requests under way. Without
-it a provider that fails makes every client ask twice, just when it can least bear it.
+All endpoints share one retry budget. Without it a failing provider would get twice the requests when it can least bear
+them.
 """
 
 from __future__ import annotations
@@ -21,9 +18,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-# What ends within so long of each other is counted together: memory does not grow with the traffic.
+# Results within this time are counted together, so that memory does not grow with the traffic.
 MOMENT_S = 0.01
-# Further than this no client waits; a header may say anything.
+# The longest wait that is taken from a header.
 LONGEST_S = 86_400.0
 
 State = Literal["closed", "open", "half-open"]
@@ -39,8 +36,6 @@ class BreakerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class _Moment(Struct, gc=False):
-    """What ended at about the same time."""
-
     at: float
     seen: int = 0
     failed: int = 0
@@ -51,14 +46,12 @@ class Breaker:
         self.settings = settings
         self._now = now
         self._recent: deque[_Moment] = deque()
-        self._seen = self._failed = 0
-        """In all the moments together."""
         self._in_a_row = 0
         self._opened = 0
         self._since: float | None = None
         """When it opened; None while it is closed."""
         self._probing: float | None = None
-        """When the probe was let through whose end is awaited."""
+        """When the probe under way began; None without one."""
 
     @property
     def state(self) -> State:
@@ -69,12 +62,12 @@ class Breaker:
         return "open" if 0 <= self._now() - self._since < wait else "half-open"
 
     def allows(self) -> bool:
-        """Whether to try. Half open, the first to ask is the probe, and the others wait for what becomes of it."""
+        """Whether to send a request. While half open, the first is the probe, and the others are held back."""
         state = self.state
         if state != "half-open":
             return state == "closed"
         now = self._now()
-        # A probe without a report, because its caller went away, does not keep the breaker open for ever.
+        # A probe whose result is never reported must not keep the breaker open for ever.
         if self._probing is not None and 0 <= now - self._probing < self.settings.open_s:
             return False
         self._probing = now
@@ -87,7 +80,7 @@ class Breaker:
         elif self._probing is not None:
             self._since = self._probing = None
             self._opened = self._in_a_row = 0
-            self._forget()
+            self._recent.clear()
 
     def failed(self) -> None:
         if self._since is not None:
@@ -96,14 +89,17 @@ class Breaker:
             return
         self._in_a_row += 1
         self._note(failed=True)
-        settings = self.settings
-        often = self._seen >= settings.at_least and self._failed >= settings.share * self._seen
-        if self._in_a_row >= settings.in_a_row or often:
+        if self._in_a_row >= self.settings.in_a_row or self._fails_often():
             self._trip()
 
     def forgive(self) -> None:
-        """The probe ended without an answer either way: its caller went away."""
+        """Let another request be the probe: this one ended without a result, because its caller left."""
         self._probing = None
+
+    def _fails_often(self) -> bool:
+        seen = sum(one.seen for one in self._recent)
+        failed = sum(one.failed for one in self._recent)
+        return seen >= self.settings.at_least and failed >= self.settings.share * seen
 
     def _trip(self) -> None:
         self._since = self._now()
@@ -113,27 +109,19 @@ class Breaker:
     def _note(self, *, failed: bool) -> None:
         now, recent = self._now(), self._recent
         if recent and now < recent[-1].at:
-            self._forget()
+            recent.clear()
         if not recent or now - recent[-1].at >= MOMENT_S:
             recent.append(_Moment(now))
         recent[-1].seen += 1
         recent[-1].failed += failed
-        self._seen += 1
-        self._failed += failed
         while recent[0].at < now - self.settings.window_s:
-            old = recent.popleft()
-            self._seen -= old.seen
-            self._failed -= old.failed
-
-    def _forget(self) -> None:
-        self._recent.clear()
-        self._seen = self._failed = 0
+            recent.popleft()
 
 
 class RetryBudget:
-    """For each request in its first attempt at most `share` of a retry at any moment, and never fewer than `floor`.
+    """Allows, for each request in its first attempt, `share` of a retry at a time, and always `floor` retries.
 
-    When everything fails and a retry takes as long as a first attempt, 1 + `share` times as much is sent.
+    When everything fails as fast as before, 1 + `share` times the requests are sent.
     """
 
     def __init__(self, share: float = 0.2, floor: int = 3) -> None:
@@ -144,7 +132,7 @@ class RetryBudget:
         self.refused = 0
 
     def __enter__(self) -> None:
-        """While the context lasts a request is under way. Any number may be."""
+        """Count a request as under way for as long as the context lasts."""
         self.active += 1
 
     def __exit__(self, *_: object) -> None:
@@ -152,7 +140,7 @@ class RetryBudget:
 
     @contextmanager
     def retry(self) -> Iterator[bool]:
-        """Whether one more retry is within the budget; it counts for as long as the block lasts."""
+        """Whether one more retry is within the budget. It counts for as long as the context lasts."""
         allowed = self.retrying < max(self.floor, int(self.share * (self.active - self.retrying)))
         if not allowed:
             self.refused += 1
@@ -166,9 +154,8 @@ class RetryBudget:
 
 
 def read_retry_after(value: str) -> float | None:
-    """The seconds a `retry-after` header asks for; None if it states no number. A date is not read: clocks differ."""
+    """The seconds in a `retry-after` header; None without a number. A date is ignored, because clocks differ."""
     text = value.strip()
     if not text.isascii() or not text.replace(".", "", 1).isdecimal():
         return None
-    # More digits than these say no more: it is too far off to wait for.
-    return min(float(text[:32]), LONGEST_S)
+    return min(float(text[:32]), LONGEST_S)  # so many digits are more than LONGEST_S

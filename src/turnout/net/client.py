@@ -1,9 +1,8 @@
 """The one HTTP client: aiohttp's, limited to what the egress guard allows.
 
-It connects only where the guard allows, sends a credential only to the host it belongs to, and gives every failure a
-name of ours. A host name is resolved once, and all its addresses are checked before one is used. Redirects, cookies,
-decompression and proxies from the environment are off. When the guard's rules change, connections and resolved names
-of the old rules are not used again.
+It sends a credential only to the host it belongs to, and its errors are NetErrors. A name is resolved once, and all its
+addresses are checked before one is used. Redirects, cookies, decompression and proxies from the environment are off.
+After a change of the guard's rules, connections and addresses of the old rules are not used again.
 """
 
 from __future__ import annotations
@@ -12,30 +11,29 @@ import asyncio
 import contextlib
 import re
 import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from io import BytesIO
 from time import monotonic
-from types import TracebackType
-from typing import NamedTuple, TypedDict, TypeVar
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
+from msgspec import Struct
 from yarl import URL
 
 from turnout.core.errors import Broken, EgressRefused, NetError, TimedOut
 
 from .deadline import Deadline
 from .egress import Egress, Origin, is_exposed
-from .failure import name_failure, said_by
+from .failure import name_failure, text_of
 from .inflate import ENCODINGS, inflate
-from .transport import Exchange, Request, Talk, Transport
+from .transport import Exchange, Request, Transport
 
 __all__ = ["Client", "Request", "Response"]
 
@@ -43,8 +41,6 @@ __all__ = ["Client", "Request", "Response"]
 CONNECT_S = 2.0
 CONNECTIONS = 512
 KEEP_ALIVE_S = 30.0
-# Headers that aiohttp adds to a request without them.
-UNASKED = frozenset(("accept", "content-type"))
 # How long the checked addresses of a name are used.
 NAMES_S = 30
 # All headers of a response together; Node has the same limit.
@@ -57,8 +53,7 @@ MESSAGE_BYTES = 16 * 1024 * 1024
 FAREWELL_S = 0.25
 # Of a response that is read whole. Generations are far smaller; images and audio may not be.
 WHOLE_BYTES = 64 * 1024 * 1024
-# Requests ask for plain responses. A compressed one is refused, or inflated if the request says so, within the limit
-# it is read with.
+# Content encodings of a plain response. Any other is refused, or inflated if the request says so.
 PLAIN = frozenset(("", "identity"))
 TOO_LONG = "the answer took too long"
 Started = TypeVar("Started")
@@ -87,10 +82,10 @@ class Client:
         broken.was_sent = True
         raise broken
 
-    async def converse(self, request: Request, wait_s: float) -> Talk:
+    async def open_socket(self, request: Request, wait_s: float) -> WebSocket:
         """Open a WebSocket. A credential sent in a message is protected like one in a header."""
         origin = self.egress.allows(request.origin)
-        return await self.transport.converse(_complete(request, origin), self.egress, wait_s)
+        return await self.transport.open_socket(_complete(request, origin), self.egress, wait_s)
 
     async def close(self) -> None:
         await self.transport.close()
@@ -126,9 +121,7 @@ class Response:
     async def __aenter__(self) -> Response:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -146,11 +139,6 @@ class Response:
                 return await self._exchange.next()
         except TimeoutError:
             raise self._late(f"silent for {idle_s:g} s" if wait_s == idle_s else TOO_LONG) from None
-
-    async def chunks(self, idle_s: float, deadline: Deadline | None = None) -> AsyncIterator[bytes]:
-        """The body, piece by piece as it arrives."""
-        while chunk := await self.next(idle_s, deadline):
-            yield chunk
 
     async def read(self, deadline: Deadline, limit: int = WHOLE_BYTES) -> bytes:
         """The whole body; ends the exchange."""
@@ -177,8 +165,8 @@ class Response:
             raise self._late(TOO_LONG) from None
         return b"".join(parts)
 
-    def _late(self, said: str) -> TimedOut:
-        return TimedOut(f"{self._where}: {said}")
+    def _late(self, message: str) -> TimedOut:
+        return TimedOut(f"{self._where}: {message}")
 
 
 class HttpTransport:
@@ -186,52 +174,45 @@ class HttpTransport:
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
-        self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        origin, body, headers, proxy = request.origin, request.body, request.headers, _proxy(egress, request.origin)
-        if proxy["proxy_headers"] and origin.scheme != "https":
-            # Over TLS the login goes with CONNECT; without TLS it goes with the request itself.
-            headers = {**headers, **proxy["proxy_headers"]}
+        origin, body = request.origin, request.body
+        proxy, login = _proxy(egress, origin)
 
-        async def start() -> aiohttp.ClientResponse:
-            return await self._opened(egress).request(
+        async def start() -> _Exchange:
+            response = await self._opened(egress).request(
                 request.method,
                 _url(origin, request.path),
                 data=BytesIO(body) if len(body) > PIECE_BYTES else body or None,
-                headers=headers,
-                # aiohttp copies all headers to leave out some of its own: only asked for where it would add one.
-                skip_auto_headers=None if headers.keys() >= UNASKED else UNASKED,
+                # Over TLS the login goes with CONNECT; without TLS it goes with the request itself.
+                headers=request.headers if origin.scheme == "https" else {**request.headers, **login},
                 allow_redirects=False,
-                ssl=self._trusted(origin),
-                **proxy,
+                proxy=proxy,
+                proxy_headers=login,
             )
+            if sum(len(name) + len(value) + 4 for name, value in response.raw_headers) > HEADER_BYTES:
+                response.close()
+                message = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
+                raise Broken(f"{origin.host}: {message}")
+            return _Exchange(response)
 
-        exchange = _Exchange(await self._attempt(request, wait_s, start))
-        if exchange.size > HEADER_BYTES:
-            exchange.close()
-            message = f"what it answered is not HTTP (headers of more than {HEADER_BYTES:,} bytes)"
-            broken = Broken(f"{origin.host}: {message}")
-            broken.was_sent = True
-            raise broken
-        return exchange
+        return await self._start(request, wait_s, start)
 
-    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Conversation:
-        """Open a WebSocket, through the same guard."""
+    async def open_socket(self, request: Request, egress: Egress, wait_s: float) -> WebSocket:
+        origin = request.origin
+        proxy, login = _proxy(egress, origin)
 
-        async def start() -> aiohttp.ClientWebSocketResponse:
-            return await self._opened(egress).ws_connect(
-                _url(request.origin, request.path),
-                headers=request.headers,
-                max_msg_size=MESSAGE_BYTES,
-                ssl=self._trusted(request.origin),
-                **_proxy(egress, request.origin),
+        async def start() -> WebSocket:
+            url = _url(origin, request.path)
+            opened = await self._opened(egress).ws_connect(
+                url, headers=request.headers, max_msg_size=MESSAGE_BYTES, proxy=proxy, proxy_headers=login
             )
+            return WebSocket(opened, origin.host)
 
-        return Conversation(await self._attempt(request, wait_s, start), request.origin.host)
+        return await self._start(request, wait_s, start)
 
-    async def _attempt(self, request: Request, wait_s: float, start: Callable[[], Awaitable[Started]]) -> Started:
-        """What `start` returns, within the time; its failures are NetErrors."""
+    async def _start(self, request: Request, wait_s: float, start: Callable[[], Awaitable[Started]]) -> Started:
+        """What `start` returns, within `wait_s`; its failures are NetErrors."""
         attempt = _Attempt(request)
         try:
             async with asyncio.timeout(wait_s):
@@ -245,11 +226,6 @@ class HttpTransport:
             failure = name_failure(error, request.origin.host, CONNECT_S, wait_s)
         failure.was_sent = attempt.connected
         raise failure
-
-    def _trusted(self, origin: Origin) -> ssl.SSLContext | bool:
-        if origin.scheme == "https" and self._tls is None:
-            self._tls = trusted()
-        return self._tls or True
 
     def _opened(self, egress: Egress) -> aiohttp.ClientSession:
         if self._session is None:
@@ -270,15 +246,12 @@ class HttpTransport:
             self._session = None
 
 
-class _Attempt:
-    """What the connector must know about a request, and whether it got a connection."""
+class _Attempt(Struct):
+    """The request for which the connector looks for a connection."""
 
-    def __init__(self, request: Request) -> None:
-        self.origin = request.origin
-        self.shielded = request.shielded
-        """It carries a key, which is never sent to a public address over plain http."""
-        self.connected = False
-        """Before that, nothing of the request was sent."""
+    request: Request
+    connected: bool = False
+    """It has one. Before that, nothing of the request was sent."""
 
 
 _attempt: ContextVar[_Attempt] = ContextVar("attempt")
@@ -290,12 +263,9 @@ class _Exchange:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self.status = response.status
         self.headers: dict[str, str] = {}
-        self.size = 0
-        """Of the headers, in bytes."""
         for name, value in response.headers.items():
             key = name.lower()
             self.headers[key] = f"{self.headers[key]}, {value}" if key in self.headers else value
-            self.size += len(name) + len(value) + 4
         self._response = response
         self._where = response.url.raw_host
         protocol = response.connection.protocol if response.connection is not None else None
@@ -317,7 +287,7 @@ class _Exchange:
         except (aiohttp.ClientError, OSError, RuntimeError) as error:
             broken = error  # a RuntimeError if the connection was lost at this moment
         if broken is not None:
-            raise Broken(f"{self._where}: the answer broke off ({said_by(broken)})") from broken
+            raise Broken(f"{self._where}: the answer broke off ({text_of(broken)})") from broken
         return chunk
 
     def close(self) -> None:
@@ -336,7 +306,7 @@ class _Exchange:
         content, lost = self._response.content, _lost(closed)
         if content.exception() is None and not content.is_eof():
             content.set_exception(
-                aiohttp.ClientPayloadError(said_by(lost) if lost is not None else "connection closed")
+                aiohttp.ClientPayloadError(text_of(lost) if lost is not None else "connection closed")
             )
 
     def _torn(self) -> BaseException | None:
@@ -346,31 +316,31 @@ class _Exchange:
         return None if "content-length" in self.headers or "transfer-encoding" in self.headers else _lost(self._closed)
 
 
-class Conversation:
+class WebSocket:
     """A WebSocket: text messages of limited size in both directions."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, where: str) -> None:
         self._socket = socket
         self._where = where
 
-    async def say(self, text: str) -> None:
+    async def send(self, text: str) -> None:
         try:
             await self._socket.send_str(text)
         except (aiohttp.ClientError, OSError) as error:
-            raise Broken(f"{self._where}: the conversation broke off ({said_by(error)})") from error
+            raise Broken(f"{self._where}: the conversation broke off ({text_of(error)})") from error
 
-    async def hear(self, wait_s: float) -> str:
-        """The next message."""
+    async def receive(self, wait_s: float) -> str:
+        """The next message. Raises TimedOut or Broken."""
         try:
             async with asyncio.timeout(wait_s):
-                heard = await self._socket.receive()
+                message = await self._socket.receive()
         except TimeoutError:
             raise TimedOut(f"{self._where}: silent for {wait_s:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Broken(f"{self._where}: the conversation broke off ({said_by(error)})") from error
-        if heard.type is not aiohttp.WSMsgType.TEXT:
-            raise Broken(f"{self._where}: the conversation ended ({heard.type.name.lower()})")
-        return str(heard.data)
+            raise Broken(f"{self._where}: the conversation broke off ({text_of(error)})") from error
+        if message.type is not aiohttp.WSMsgType.TEXT:
+            raise Broken(f"{self._where}: the conversation ended ({message.type.name.lower()})")
+        return str(message.data)
 
     async def close(self) -> None:
         """Close it, without waiting long for the other side."""
@@ -379,32 +349,28 @@ class Conversation:
                 await self._socket.close()
 
 
-class _Resolver(AbstractResolver):
+class _Resolver(aiohttp.ThreadedResolver):
     """Resolves a name; raises EgressRefused unless the guard admits every one of its addresses."""
 
     def __init__(self, egress: Egress) -> None:
+        super().__init__()
         self._egress = egress
-        self._resolver = aiohttp.ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        if not found:
+        addresses = await super().resolve(host, port, family)
+        if not addresses:
             raise socket.gaierror(socket.EAI_NONAME, "it has no address")
-        for one in found:
-            self._egress.admits(host, port, one["host"])
-        return found
-
-    async def close(self) -> None:
-        await self._resolver.close()
+        for address in addresses:
+            self._egress.admits(host, port, address["host"])
+        return addresses
 
 
 class _Made(NamedTuple):
     """What was true of a connection when it was made."""
 
     rules: object
-    """The rules of the guard."""
     address: str
     exposed: bool
     """Whether others can read what is sent on it."""
@@ -425,9 +391,10 @@ class _Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         attempt, rules = _attempt.get(), self._egress.rules
-        if (req.url.scheme, req.url.host, req.url.port) != attempt.origin[:3]:
+        origin = attempt.request.origin
+        if (req.url.scheme, req.url.host, req.url.port) != origin[:3]:
             # aiohttp follows redirects of a WebSocket handshake, whatever it is told.
-            raise EgressRefused(f"{attempt.origin.host} leads to another place: no connection is made")
+            raise EgressRefused(f"{origin.host} leads to another place: no connection is made")
         if rules != self._rules:
             self._rules = rules
             self.clear_dns_cache()
@@ -438,37 +405,31 @@ class _Connector(aiohttp.TCPConnector):
             same = made is None or made.rules == rules
             if same and protocol is not None and transport is not None and not protocol.should_close:
                 break
-            # Bytes that arrived after the last response would be taken for the response to this request.
+            # Bytes that arrived after the last response would be read as the response to this request.
             connection.close()
             if made is None:
                 raise aiohttp.ClientConnectionError("it spoke before it was asked")
         if made is None:
             address = str(transport.get_extra_info("peername")[0])
-            made = self._made[protocol] = _Made(rules, address, is_exposed(attempt.origin, address))
+            made = self._made[protocol] = _Made(rules, address, is_exposed(origin, address))
             if protocol.closed is not None:
                 # Retrieved, so that asyncio does not report how an idle connection ended.
                 protocol.closed.add_done_callback(_lost)
-        if attempt.shielded and made.exposed:
+        if attempt.request.shielded and made.exposed:
             connection.close()
-            said = f"{attempt.origin.host} leads to {made.address}, a public address: a key is not sent there over http"
-            raise EgressRefused(f"{said}; use https, or set plain_http = true if that is meant")
+            message = f"{origin.host} leads to {made.address}, a public address: a key is not sent there over http"
+            raise EgressRefused(f"{message}; use https, or set plain_http = true if that is meant")
         connection.add_callback(partial(_drop_unsent, transport))
         attempt.connected = True
         return connection
 
 
-class _ProxyOptions(TypedDict):
-    proxy: URL | None
-    proxy_headers: dict[str, str]
-
-
-def _proxy(egress: Egress, origin: Origin) -> _ProxyOptions:
-    """The proxy for a request, if it needs one: private origins are inside this network, the proxy leads out of it."""
+def _proxy(egress: Egress, origin: Origin) -> tuple[URL | None, dict[str, str]]:
+    """The proxy for a request and the header to log in to it. Private origins are reached without one."""
     proxy = egress.proxy if not origin.private else None
     if proxy is None:
-        return {"proxy": None, "proxy_headers": {}}
-    login = {"proxy-authorization": proxy.login} if proxy.login else {}
-    return {"proxy": _url(proxy.origin, ""), "proxy_headers": login}
+        return None, {}
+    return _url(proxy.origin, ""), {"proxy-authorization": proxy.login} if proxy.login else {}
 
 
 def _lost(closed: asyncio.Future[None]) -> BaseException | None:
@@ -485,10 +446,3 @@ def _drop_unsent(transport: asyncio.Transport) -> None:
 @lru_cache(maxsize=256)
 def _url(origin: Origin, path: str) -> URL:
     return URL(f"{origin}{path}", encoded=True)
-
-
-def trusted() -> ssl.SSLContext:
-    """The certificates that this system trusts."""
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context

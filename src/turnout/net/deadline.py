@@ -1,4 +1,4 @@
-"""One monotonic deadline per request: every wait is the smaller of its own limit and what is left."""
+"""One monotonic deadline per request: no wait goes beyond it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from msgspec import Struct
 
 
 class Deadline(Struct, frozen=True, gc=False):
-    """A moment that does not move. `Deadline.after(2.0)` is two seconds from now."""
-
     at: float
 
     @classmethod
@@ -22,5 +20,5 @@ class Deadline(Struct, frozen=True, gc=False):
         return max(0.0, self.at - monotonic())
 
     def within(self, seconds: float) -> float:
-        """How long something may take that has a limit of its own."""
+        """The time left, at most these seconds."""
         return min(seconds, self.left)

@@ -1,4 +1,4 @@
-"""What went wrong on the way to a host, by its name in our tree and in words of our own."""
+"""Turns errors of aiohttp and the system into NetErrors, with messages of our own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import aiohttp
 
 from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
 
-# Of what a library or a peer says about a failure.
-SAID_CHARACTERS = 200
+# Of the text of an error, which may quote what a peer sent.
+TEXT_CHARACTERS = 200
 
 
 def name_failure(error: Exception, where: str, connect_s: float, wait_s: float) -> NetError:
-    """An error of the library or the system by its name in our tree."""
+    """The NetError for an error of aiohttp or the system."""
     match error:
         case NetError():
             return error
@@ -29,7 +29,7 @@ def name_failure(error: Exception, where: str, connect_s: float, wait_s: float) 
         case aiohttp.WSServerHandshakeError(status=status):
             return Broken(f"{where}: no WebSocket (HTTP {status})")
         case aiohttp.ClientResponseError():
-            return Broken(f"{where}: what it answered is not HTTP ({said_by(error)})")
+            return Broken(f"{where}: what it answered is not HTTP ({text_of(error)})")
         case aiohttp.ClientProxyConnectionError():
             return Unreachable(f"{where}: no connection to the proxy: {_why_lost(error)}")
         case _:
@@ -37,7 +37,7 @@ def name_failure(error: Exception, where: str, connect_s: float, wait_s: float) 
 
 
 def _why_lost(error: Exception) -> str:
-    """Why there is no connection, in words of our own: the library's name its calls and its address tuples."""
+    """Why there is no connection. The library's own messages name its calls and address tuples."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     match cause:
         case ssl.SSLCertVerificationError():
@@ -57,12 +57,12 @@ def _why_lost(error: Exception) -> str:
         case OSError(errno=int(number)) if number in errno.errorcode:
             return f"no connection ({os.strerror(number).lower()})"
         case _:
-            return f"no connection ({said_by(error)})"
+            return f"no connection ({text_of(error)})"
 
 
-def said_by(error: BaseException) -> str:
-    """What an error says, fit for a message."""
-    said = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    # The first line: what follows is what the peer sent.
-    said = said.strip().partition("\n")[0].rstrip(":")
-    return "".join(one for one in said if one.isprintable())[:SAID_CHARACTERS] or type(error).__name__
+def text_of(error: BaseException) -> str:
+    """The text of an error, safe to show."""
+    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    # Only the first line: the others are what the peer sent.
+    text = text.strip().partition("\n")[0].rstrip(":")
+    return "".join(filter(str.isprintable, text))[:TEXT_CHARACTERS] or type(error).__name__

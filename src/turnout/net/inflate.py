@@ -1,7 +1,6 @@
-"""A compressed body, inflated within a limit: what is small on the wire never becomes huge in memory.
+"""Inflates a compressed body within a limit, so that a small response never becomes huge in memory.
 
-Asked for as they are, some servers compress their answers all the same. Each step inflates at most what is left of the
-limit, so that a bomb costs no more than an honest answer of that size.
+Some servers compress responses although they are asked not to.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ import zlib
 
 from turnout.core.errors import Broken
 
-# The window's size, and how the stream is wrapped: 32 adds "gzip or zlib, whichever it is"; deflate is at times bare.
+# The window's size and the wrapping of the stream: 32 means gzip or zlib, and deflate is sometimes bare.
 _ANY, _BARE = zlib.MAX_WBITS | 32, -zlib.MAX_WBITS
 ENCODINGS = {"gzip": (_ANY,), "x-gzip": (_ANY,), "deflate": (_ANY, _BARE)}
 
 
 def inflate(body: bytes, encoding: str, limit: int, where: str) -> bytes:
-    """The body as it was before it was compressed; raises Broken if it is longer than the limit, or damaged."""
+    """The inflated body; raises Broken if it is longer than the limit, or damaged."""
     if not body:
         return body
     damage = ""

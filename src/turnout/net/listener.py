@@ -1,7 +1,6 @@
-"""Listening sockets, and how many connections a process has descriptors for.
+"""Listening sockets, and how many connections a process has file descriptors for.
 
-A socket is bound here and then handed to the server: one that the server opened itself would share its port with any
-other process of the same user that asks for that.
+The sockets are opened here because Granian's own share their port with any process of the same user that wants it.
 """
 
 from __future__ import annotations
@@ -11,28 +10,28 @@ import resource
 import socket
 import struct
 
-# What the kernel keeps for a server that is busy accepting others.
+# How many connections may wait to be accepted.
 BACKLOG = 2048
-# Without a byte taken by the other side for so long, a connection is closed by the kernel.
+# The kernel closes a connection whose other side acknowledges nothing for so long.
 TAKE_S = 30
-# Descriptors for files, the store, and connections to providers that are kept for the next request.
+# Descriptors for files, the store, and idle connections to providers.
 SPARE = 256
-# So few connections are served at least, however few descriptors there are.
+# The connections that are always served, however few descriptors there are.
 LEAST = 64
-# Of `struct tcp_info`: for a listening socket this field counts the connections that wait to be accepted.
+# Where `struct tcp_info` has, for a listening socket, the number of connections that wait to be accepted.
 _UNACKED_AT = 24
 
 
 class Listener:
-    """A socket that listens on an address, of several the first of IPv4; raises OSError."""
+    """A socket that listens on an address: the first IPv4 address of a name, if it has one. Raises OSError."""
 
     def __init__(self, host: str, port: int) -> None:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = min(addresses, key=lambda one: one[0] != socket.AF_INET)
         self._sock = sock = socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Accepted connections have these two from their listener.
+            # Accepted connections inherit these two.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if hasattr(socket, "TCP_USER_TIMEOUT"):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKE_S * 1000)
@@ -51,14 +50,14 @@ class Listener:
 
     @property
     def waiting(self) -> int:
-        """How many connections wait to be accepted; 0 where the system does not tell."""
+        """How many connections wait to be accepted; 0 if the system does not say."""
         if not hasattr(socket, "TCP_INFO"):
             return 0
-        told: bytes = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _UNACKED_AT + 4)
-        return int(struct.unpack_from("I", told, _UNACKED_AT)[0]) if len(told) >= _UNACKED_AT + 4 else 0
+        info: bytes = self._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _UNACKED_AT + 4)
+        return int(struct.unpack_from("I", info, _UNACKED_AT)[0]) if len(info) >= _UNACKED_AT + 4 else 0
 
     def share(self) -> int:
-        """Another descriptor of it, for the one that accepts; theirs to close."""
+        """A second descriptor of the socket, for the server that accepts connections to own and close."""
         return os.dup(self._sock.fileno())
 
     def close(self) -> None:
@@ -66,10 +65,8 @@ class Listener:
 
 
 def most_connections(wanted: int, requests: int, *, raise_limit: bool) -> int:
-    """As many as wanted, or as there are descriptors for beside one for each request's provider and the spare ones.
-
-    The process's own limit is raised if that is allowed: the usual 1,024 are meant for programs that use `select`.
-    """
+    """The wanted number of connections, or as many as there are descriptors for besides the spare ones and one per
+    request for its provider. `raise_limit`: raise the process's own limit first, as far as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + requests + SPARE
     if soft != resource.RLIM_INFINITY and soft < needed and raise_limit:

@@ -1,9 +1,8 @@
-"""The public web: pages outside the configuration, which a source or an audit is allowed to read.
+"""The public web: pages of hosts outside the configuration, which a source or an audit may read.
 
-Other rules than for configured hosts. GET and nothing else; ports 80 and 443; a name is resolved once, and only if all
-its addresses are public is one of them connected to; no credential, no cookie; bodies are bounded; a redirect is a new
-address that is checked like the first. Nothing private is ever reached, whatever the page, the name or the redirect
-says: there is no setting for it.
+Only GET, only ports 80 and 443, no credentials, no cookies. A name is resolved once and connected to only if all its
+addresses are public. Bodies have a limit, and each redirect is checked like the first address. No page, name or
+redirect ever leads to a private address, and no setting allows one.
 """
 
 from __future__ import annotations
@@ -21,44 +20,42 @@ from .transport import Transport
 
 # Of one page. The median page has some 30 kB of HTML, the largest in a hundred 1 MB.
 PAGE_BYTES = 4 * 1024 * 1024
-# As many as curl's users need: http to https, to www, to a language, to a consent page.
+# Enough for http to https, to www, to a language, to a consent page.
 REDIRECTS = 5
-# No browser takes a longer address for granted.
+# Not every browser supports longer ones.
 LONGEST_URL = 2048
 
 _URL = re.compile(r"(?i)(https?)://([^/?#\\]*)([^#]*)")
-# What stays as it is in a path and a query; the rest is percent-encoded.
+# These characters stay as they are in a path and a query; others are percent-encoded.
 _SAFE = "/?%:@!$&'()*+,;=~[]-._"
 _CONTROL = re.compile(r"[\x00-\x20\x7f\\]")
 
 
 class Page(NamedTuple):
-    """What was read."""
-
     url: str
-    """Where it was in the end."""
+    """After redirects."""
     status: int
     headers: dict[str, str]
     body: bytes
 
 
 def place_of(url: str) -> tuple[Origin, str]:
-    """Where a public URL leads, and the path to ask for there; refused unless it is plain and public."""
-    found = _URL.match(url)
-    if found is None or len(url) > LONGEST_URL or _CONTROL.search(url):
+    """The origin and the path of a public URL; refused unless it is plain."""
+    match = _URL.match(url)
+    if match is None or len(url) > LONGEST_URL or _CONTROL.search(url):
         raise EgressRefused(f"{url[:120]!r} is not a plain http or https address of at most {LONGEST_URL:,} characters")
-    scheme, host, path = found.groups()
+    scheme, host, path = match.groups()
     origin = origin_of(f"{scheme.lower()}://{host}")
     path = quote(path, safe=_SAFE)
     return origin, path if path.startswith("/") else f"/{path}"
 
 
 class PublicEgress(Egress):
-    """The guard of the public web: anywhere on it, nowhere else."""
+    """The guard of the public web: allows every public address and no other."""
 
     def allows(self, origin: Origin) -> Origin:
         if self.proxy is not None:
-            # It would resolve names itself, and nothing here could tell whether they are public.
+            # It would resolve names itself, so that their addresses could not be checked.
             raise EgressRefused(f"{origin.host}: the public web is not read through a proxy; [net] proxy is set")
         if origin.scheme not in PORTS or origin.port not in PORTS.values():
             raise EgressRefused(f"{origin}: only ports 80 and 443 of the public web are read")
@@ -78,15 +75,14 @@ class PublicWeb:
         self._client = Client(PublicEgress(frozenset(), proxy), transport)
 
     async def get(self, url: str, deadline: Deadline, limit: int = PAGE_BYTES) -> Page:
-        """The page at an address, or at the one that this leads to. Raises a NetError."""
+        """The page at an address, after redirects. Raises a NetError."""
         for _ in range(REDIRECTS + 1):
             origin, path = place_of(url)
             request = Request(origin, path, method="GET", headers={"accept": "text/html,*/*;q=0.1"}, inflates=True)
             async with await self._client.open(request, deadline.left) as response:
                 moved = response.headers.get("location", "") if 300 <= response.status < 400 else ""
                 if not moved:
-                    body = await response.read(deadline, limit)
-                    return Page(url, response.status, dict(response.headers), body)
+                    return Page(url, response.status, dict(response.headers), await response.read(deadline, limit))
             try:
                 url = urljoin(url, moved)
             except ValueError:

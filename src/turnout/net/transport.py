@@ -1,19 +1,21 @@
-"""What carries a request to a host and its answer back: the protocol between the client and whatever speaks HTTP.
+"""The protocol of what sends HTTP requests: aiohttp in `turnout.net.client`, doubles in `turnout.testing`.
 
-`turnout.net.client` carries it over the network; `turnout.testing.ScriptedTransport` answers on the spot. A transport
-connects only where the egress guard it is handed says, and the errors it raises are NetErrors.
+A transport connects only where the egress guard allows, and all its errors are NetErrors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .egress import Egress, Origin
 
+if TYPE_CHECKING:
+    from .client import WebSocket
+
 
 class Request(NamedTuple):
-    """What is sent. The path begins with a slash; the credential is a header of its own, for this origin only."""
+    """A request. Its path begins with a slash."""
 
     origin: Origin
     path: str
@@ -21,63 +23,43 @@ class Request(NamedTuple):
     method: str = "POST"
     headers: Mapping[str, str] = {}
     credential: tuple[str, str] | None = None
-    """A header's name and value. A transport finds it among the headers."""
+    """A header's name and value. The client moves it to the headers."""
     plain_http: bool = False
     """The credential may go to a public address unencrypted."""
     shielded: bool = False
-    """It carries a credential that may not; told to the transport."""
+    """It carries a credential that may not."""
     inflates: bool = False
-    """An answer that is compressed unasked is inflated when it is read whole, within the same limit."""
+    """A response that is compressed all the same is inflated when it is read whole, within the same limit."""
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.origin}{self.path}, {len(self.body)} bytes)"
 
 
 class Exchange(Protocol):
-    """An answer whose headers are here."""
+    """A response whose headers have arrived."""
 
     @property
     def status(self) -> int: ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By lower-case name; one that comes several times is joined by commas."""
-        ...
+        """By lower-case name; repeated ones are joined by commas."""
 
     def ready(self) -> bytes | None:
-        """All that is left of it, if that is here already; None where `next` must wait for it."""
-        ...
+        """The rest of the body, if all of it has arrived; else None."""
 
     async def next(self) -> bytes:
-        """What has come since, as soon as something has; empty at the end. Raises Broken."""
-        ...
+        """The next piece of the body, empty at its end. Raises Broken."""
 
     def close(self) -> None:
-        """End it, for a reader in another task too. A connection whose answer did not end is not used again."""
-        ...
-
-
-class Talk(Protocol):
-    """A WebSocket: messages of text in both directions, each of them bounded."""
-
-    async def say(self, text: str) -> None: ...
-
-    async def hear(self, wait_s: float) -> str:
-        """The next message. Raises TimedOut or Broken."""
-        ...
-
-    async def close(self) -> None: ...
+        """End it, also for a reader in another task. The connection of an unfinished one is not reused."""
 
 
 class Transport(Protocol):
     async def send(self, request: Request, egress: Egress, wait_s: float) -> Exchange:
-        """Send a request and wait for the answer's headers. `was_sent` of an error says whether it went out."""
-        ...
+        """Send a request and wait for the response's headers. `was_sent` of an error says whether it was sent."""
 
-    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
-        """Open a WebSocket."""
-        ...
+    async def open_socket(self, request: Request, egress: Egress, wait_s: float) -> WebSocket: ...
 
     async def close(self) -> None:
-        """End everything that is under way."""
-        ...
+        """End all requests and close all connections."""

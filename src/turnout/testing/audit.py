@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from turnout.apps.claims.agent import AGENTS, agents
+from turnout.net.client import WebSocket
 from turnout.net.egress import Egress
-from turnout.net.transport import Request, Talk
+from turnout.net.transport import Request
 
 from .reply import Received, ScriptedReply
 from .transport import ScriptedExchange, ScriptedTransport
@@ -130,8 +131,8 @@ class PageTransport:
             page = ScriptedReply(body=body, headers={"content-type": "text/html; charset=utf-8"})
         return ScriptedExchange(page, origin.host)
 
-    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
-        return await ScriptedTransport().converse(request, egress, wait_s)
+    async def open_socket(self, request: Request, egress: Egress, wait_s: float) -> WebSocket:
+        return await ScriptedTransport().open_socket(request, egress, wait_s)
 
     async def close(self) -> None:
         """Nothing is open."""

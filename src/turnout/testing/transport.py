@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from turnout.core.errors import Broken, NetError, TimedOut, Unreachable
+from turnout.net.client import WebSocket
 from turnout.net.egress import Egress
-from turnout.net.transport import Request, Talk
+from turnout.net.transport import Request
 
 from .reply import ScriptedReply
 
@@ -41,7 +42,7 @@ class ScriptedTransport:
         self.exchanges.append(exchange)
         return exchange
 
-    async def converse(self, request: Request, egress: Egress, wait_s: float) -> Talk:
+    async def open_socket(self, request: Request, egress: Egress, wait_s: float) -> WebSocket:
         raise Unreachable(f"{request.origin.host}: a script has no WebSocket")
 
     async def close(self) -> None:

@@ -1,10 +1,8 @@
-"""Is it alive, will it take work, what has it done: for machines that watch over it."""
+"""Routes for monitoring and administration: health, readiness, metrics, status, reload."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from turnout import __version__
 from turnout.apps.app import Answer, Call, Route, answer
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """What a server says of itself. `/health` and `/ready` are open to everybody, and reveal nothing."""
+    """`/health` and `/ready` need no key, and reveal nothing."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -57,11 +55,10 @@ class Admin:
             }
             for name, slot in models.slots.slots.items()
         }
-        store = call.runtime.store
-        log = msgspec.to_builtins(store.counts()) if store is not None else None
-        told = {"version": __version__, "profile": profile.name, "profile_hash": profile.hash, "slots": slots}
+        log = call.runtime.store.counts() if call.runtime.store is not None else None
+        status = {"version": __version__, "profile": profile.name, "profile_hash": profile.hash, "slots": slots}
         room = {"active": admission.active, "refused": admission.refused, "lag_s": admission.lag}
-        return answer(told | {"log": log, "admission": room})
+        return answer(status | {"log": log, "admission": room})
 
     async def reload(self, call: Call) -> Answer:
         return answer(await self.server.reload())

@@ -1,8 +1,7 @@
-"""How many requests are served at once. The rest wait a moment in a short queue, then get a 503 with a retry-after.
+"""How many requests are served at once. The others wait a moment in a short queue, then get a 503 with a retry-after.
 
-Refusing early keeps an overloaded server useful: requests that are let in finish in time, and the others cost next to
-nothing. There is room for as many as the settings say, and for fewer while the event loop falls behind: room shrinks
-quickly and grows back slowly.
+Refusing early keeps an overloaded server useful: admitted requests finish in time, and refused ones cost little. There
+is room for as many as the settings say, and for fewer while the event loop is late.
 """
 
 from __future__ import annotations
@@ -15,15 +14,14 @@ from collections.abc import Callable, Iterator
 
 from turnout.core.errors import Refused
 
-# How fast the smoothed lag follows what is measured: five late wake-ups in a row raise it, two in time lower it.
+# How fast the smoothed lag follows the measured one: five late wake-ups in a row raise it, two in time lower it.
 RISING, FALLING = 0.2, 0.5
-# The factor for room at each look, while the loop is behind and while it is not: down to a tenth within a fifth of a
-# second, and back within two seconds.
+# The factors for room at each look while the loop is late and while it is not: down to a tenth in 0.2 s, back in 2 s.
 SHRINKING, GROWING = 0.8, 1.05
-# The room there always is, however late the loop. A single client is not refused because other programs keep the
-# machine busy, and so many requests of half a millisecond each are what one core can serve at once and stay quick.
+# The room that remains however late the loop is, so that no single client is refused because other programs keep the
+# machine busy. One core serves so many requests of half a millisecond at once and stays quick.
 LEAST = 48
-# How much longer the pause between two looks is while no request is under way: an idle server should cost nothing.
+# How much longer the pause between two looks is without requests: an idle server should cost nothing.
 RESTING = 5
 # Looks without a refusal until the server counts as having room again: half a second.
 MOMENT = 25
@@ -40,6 +38,8 @@ class Admission:
         self.active = 0
         self.batches = 0
         """How many of the active requests decide a batch."""
+        self.most_batches = max(1, min(limit, LEAST) // 2)
+        """Half of the room that always remains, so that batches leave room for other requests."""
         self.refused = 0
         self._refused_before = 0
         self._refusing = 0
@@ -56,13 +56,8 @@ class Admission:
         """Whether a request that arrives now is refused."""
         if self.active < self.room:
             return False
-        # The queue absorbs a burst. While the loop is behind, waiting would only put it further behind.
+        # The queue absorbs a burst. While the loop is late, waiting would only make it later.
         return self.room < self.limit or len(self._queue) >= self.waiting
-
-    @property
-    def is_refusing(self) -> bool:
-        """Whether a request was refused a moment ago."""
-        return self._refusing > 0
 
     async def __aenter__(self) -> None:
         """Take a place, now or soon; raises Refused."""
@@ -98,20 +93,12 @@ class Admission:
                 return
         self.active -= 1
 
-    @property
-    def most_batches(self) -> int:
-        """How many batches may be decided at once: half of the room there always is, so that batches never keep other
-        requests out."""
-        return max(1, min(self.limit, LEAST) // 2)
-
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
-        """Decide a batch in a place already taken; raises Refused while as many batches are under way as may be."""
+        """Decide a batch in a place already taken; raises Refused if too many batches are under way."""
         if self.batches >= self.most_batches:
-            message = (
-                f"{self.batches} batches are under way, as many as are taken at once: try again, or ask one by one"
-            )
-            raise self._refuse(message)
+            most = f"{self.batches} batches are under way, as many as are taken at once"
+            raise self._refuse(f"{most}: try again, or ask one by one")
         self.batches += 1
         try:
             yield
@@ -122,7 +109,7 @@ class Admission:
         """Measure how late the event loop wakes this task: every other task is as late."""
         loop = asyncio.get_running_loop()
         while True:
-            resting = not self.active and not self.is_refusing and self.room >= self.limit
+            resting = not self.active and not self._refusing and self.room >= self.limit
             pause = RESTING * every_s if resting else every_s
             before = loop.time()
             await asyncio.sleep(pause)
@@ -130,12 +117,13 @@ class Admission:
 
     def measure(self, late: float) -> None:
         """Adjust room to a wake-up that was so many seconds late."""
-        was_refusing = self.is_refusing
+        was_refusing = self._refusing > 0
         self._refusing = MOMENT if self.refused > self._refused_before else max(0, self._refusing - 1)
         self._refused_before = self.refused
-        if self.on_refusing is not None and self.is_refusing != was_refusing:
-            self.on_refusing(self.is_refusing)
-        # One pause is no overload: it may be a long prompt or a garbage collection.
+        is_refusing = self._refusing > 0
+        if self.on_refusing is not None and is_refusing != was_refusing:
+            self.on_refusing(is_refusing)
+        # A single pause is no overload: it may be a long prompt or a garbage collection.
         self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
         if self.lag >= self.lag_s:
             self.room = max(min(LEAST, self.limit), min(self.room, self.active) * SHRINKING)

@@ -1,8 +1,7 @@
 """The ASGI application: every request and response passes through here, in one order.
 
 Check the form of the request, find its row in the route table, check host and origin, take a place, authenticate, read
-the body, call the handler, send the answer. Nothing of a request decides anything before its row has been found, and
-from then on only that row does.
+the body, call the handler, send the answer. Everything that is special about a route is in its row.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
 
 from turnout.apps.app import SOCKET, Answer, Call, Route, refusal
 from turnout.apps.caller import Caller
@@ -25,28 +25,26 @@ from turnout.models.wire import FORMATS
 
 from .auth import check_own_page, header_map
 from .server import Server
-from .socket import Socket, denying, headers_with_key
+from .socket import TAKE_S, Gone, Socket, denying, headers_with_key
 from .structure import VALUES, check_structure
-from .wire import TAKE_S, Gone, Receive, Scope, Send
 
 log = logging.getLogger("turnout.web")
 
-# The longest form that is read without authentication: the one to sign in with.
+# The longest body that is read without authentication: the form to sign in.
 PAGE_BYTES = 4096
-# The status that is logged when the client left before its response started.
+# The status in the metrics if the client left before the response started.
 LEFT = 499
-# Seconds a body may take, and the bytes that buy it one second more.
+# The time for a body in seconds, and the number of bytes that adds a second to it.
 BODY_S = 10.0
 BODY_RATE = 8192
-# A handler that is done within this time needs no watch for a disconnect. The promise is to stop 250 ms after one.
+# When to start watching for a disconnect; most handlers are done before. The promise is to stop 250 ms after one.
 LISTEN_S = 0.05
-# No path of ours takes more than a few options.
+# The most in a query string.
 OPTIONS = 32
 # Without this header Granian adds its own.
 SERVER = (b"server", b"turnout")
-# The key of a scope under which the status of the response is kept once it has started.
+# The key in a scope for the status of its response, once that has started.
 STARTED = "turnout.started"
-MODELS = b"/v1/models/"
 _SLASHES = re.compile(rb"%(?:2[Ff]|5[Cc])")
 
 
@@ -57,11 +55,12 @@ class Application:
         self.server = server
         self.admin = admin
         self.lifespan = lifespan
-        self.paths: dict[str, dict[str, Route]] = {}
-        """The routes of each path by method."""
+        paths: dict[str, dict[str, Route]] = {}
         for route in server.admin_routes if admin else server.routes:
-            self.paths.setdefault(route.path, {})[route.method] = route
-        self.patterns = [(compile_path(path)[0], routes) for path, routes in self.paths.items() if "{" in path]
+            paths.setdefault(route.path, {})[route.method] = route
+        self.paths = {path: routes for path, routes in paths.items() if "{" not in path}
+        """The routes of each path by method."""
+        self.patterns = [(compile_path(path)[0], routes) for path, routes in paths.items() if "{" in path]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -103,14 +102,14 @@ class Application:
             message = "something failed here; the log says what"
             answer = self._refuse(scope, Refused(500, "api_error", message), is_page=is_page)
         if STARTED in scope:
-            answer = None  # it is too late for another: the server closes the connection
+            answer = None  # too late for another: the ASGI server closes the connection
         if path:
             status = answer.status if answer is not None else scope.get(STARTED, LEFT)
             requests, seconds = self.server.metrics.of(path, status)
             requests.inc()
             seconds.observe(time.monotonic() - started)
         if answer is not None:
-            # A stream ends when its client leaves. It no longer holds a place.
+            # A stream ends when its client leaves. It holds no place.
             with nullcontext() if isinstance(answer.body, bytes) else WhileConnected(receive):
                 await send_answer(send, answer)
 
@@ -199,8 +198,8 @@ class Application:
             server.sockets.pop(here, None)
 
     async def _ask(self, route: Route, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call a handler that may ask models, and send its answer, for as long as the client is there. When it leaves,
-        the handler is cancelled: what was decided by then is recorded, and nothing more is paid for."""
+        """Call a handler that may ask models, and send its answer. When the client leaves, the handler is cancelled:
+        what was decided is recorded, and nothing more is paid for."""
         here, asking, answered = current_task(), self.server.asking, False
         asking.add(here)
         try:
@@ -220,16 +219,15 @@ class Application:
             asking.discard(here)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if self.lifespan and message["type"] == "lifespan.startup":
-                await self.server.open()
-            elif self.lifespan:
-                await self.server.drain()
-                await self.server.close()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
+        await receive()
+        if self.lifespan:
+            await self.server.open()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if self.lifespan:
+            await self.server.drain()
+            await self.server.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
     def _refuse(self, scope: Scope, refused: Refused, *, is_page: bool) -> Answer:
         """A refusal in the format the client reads."""
@@ -250,7 +248,7 @@ _ANONYMOUS = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
 
 
 def _check_form(scope: Scope) -> None:
-    """Refuse a request that two readers could understand in two ways."""
+    """Refuse a request that different programs could read in different ways."""
     if [name for name, _ in scope["headers"]].count(b"host") > 1:
         raise Refused(400, "invalid_request_error", "more than one Host header: send exactly one")
     path: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -258,7 +256,7 @@ def _check_form(scope: Scope) -> None:
         message = "the request's target is not a path of this server: begin it with /"
         raise Refused(400, "invalid_request_error", message)
     # The name of a model may have a slash, and client libraries encode it.
-    names = path.upper().replace(b"%2F", b"") if path.startswith(MODELS) else path
+    names = path.upper().replace(b"%2F", b"") if path.startswith(b"/v1/models/") else path
     if (slash := _SLASHES.search(names)) is not None:
         message = f"{slash[0].decode()} in a path is not taken: write the character itself, or another path"
         raise Refused(400, "invalid_request_error", message)
@@ -281,8 +279,8 @@ def _is_browser(scope: Scope) -> bool:
 
 
 def _is_anthropic(scope: Scope) -> bool:
-    """Whether the client speaks Anthropic's format: by the path, and where clients of both formats use one path, by
-    the header that Anthropic's always send. Only the format of an error depends on it."""
+    """Whether the client reads errors in Anthropic's format: by the path, or on a path for both formats by the header
+    that Anthropic's clients always send."""
     path = f"{scope['path']}/"
     if path.startswith("/v1/messages/"):
         return True
@@ -293,9 +291,9 @@ def _is_anthropic(scope: Scope) -> bool:
 
 
 async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) -> bytes:
-    """The whole body. Its bytes are counted as they arrive: content-length is only a reason to refuse early."""
+    """The whole body. The limit holds for the bytes that arrive; content-length only allows to refuse early."""
     length, chunked = headers.get("content-length"), "transfer-encoding" in headers
-    # With a content-length the body ends at its last byte, whether or not the ASGI server has said so by then.
+    # With a content-length the body ends at its last byte, even if the ASGI server says so later.
     whole = int(length) if length is not None and length.isascii() and length.isdigit() and not chunked else -1
     if whole > limit:
         raise _too_large(limit)
@@ -309,7 +307,7 @@ async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) ->
         except TimeoutError:
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
-            # The client left, or its chunks are malformed: servers report both in this way.
+            # ASGI servers report malformed chunks like a client that left.
             raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
         part: bytes = message.get("body", b"")
         size += len(part)
@@ -326,10 +324,9 @@ def _too_large(limit: int) -> Refused:
 
 
 def read_options(scope: Scope) -> dict[str, str]:
-    """The options of the query string."""
     query = scope.get("query_string", b"").decode("latin-1")
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=OPTIONS)) if query else {}
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=OPTIONS))
     except ValueError:
         message = f"more than {OPTIONS} options behind the `?`: leave out what the path does not take"
         raise Refused(400, "invalid_request_error", message) from None
@@ -351,7 +348,7 @@ async def send_answer(send: Send, answer: Answer) -> None:
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             except TimeoutError:
                 raise Gone from None
-    # After the stream is closed, and its account with it: a client that has the whole answer finds it in the log.
+    # Only after the stream and its account are closed: a client that has the whole answer finds it in the log.
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -362,10 +359,10 @@ def current_task() -> asyncio.Task[Any]:
 
 
 class WhileConnected:
-    """A context whose task is cancelled, and ends without an error, when the client disconnects.
+    """A context that is cancelled, and ends without an error, when the client disconnects.
 
-    The body must have been read: after it a disconnect is all that `receive` can report. Listening takes a task, so
-    that it begins only when the work has gone on for a moment.
+    The body must have been read: then `receive` can only report a disconnect. It is awaited in a task of its own, which
+    is started only if the work takes longer than a moment.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -396,6 +393,5 @@ class WhileConnected:
 
 
 async def _disconnect(receive: Receive) -> None:
-    # Awaited here: what a server returns need not be a coroutine, and a task can only be made of one.
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,7 +1,7 @@
-"""The public listener as an application for another ASGI server: `uvicorn --factory turnout.web.asgi:app`.
+"""The public listener for another ASGI server: `uvicorn --factory turnout.web.asgi:app`.
 
-Settings come from `turnout.toml` and the environment, as for `turnout serve`; where to listen, how long heads may be
-and how many connections there are is the other server's to say. The server opens and closes with the server (lifespan).
+Settings come from `turnout.toml` and the environment, as for `turnout serve`. The address, the length of headers and
+the number of connections are settings of the other server.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .server import Server, check_exposure
 
 
 def app() -> Any:
-    """Made once in each process that serves."""
+    """Called once in each process of the server."""
     settings = server_settings()
     store = open_store(None, public=not settings.loopback)
     try:

@@ -1,8 +1,8 @@
-"""What is checked of a request's headers before any work is done for it: may it come in at all, and who sends it.
+"""Checks of a request's headers: whether it may come in at all, and who sends it.
 
-The guard admits requests that name this server correctly and were not sent by a page of another site. On loopback no
-key is needed, so the guard is what keeps a page in the user's browser away from the user's models. Authentication is
-the same for every route: it turns a request into a `Caller` or refuses it. There is no default caller.
+The guard refuses requests for other hosts and from pages of other sites. On loopback no key is needed, so only the
+guard keeps a page in the user's browser away from the user's models. Authentication is the same for every route: it
+turns a request into a `Caller` or refuses it. There is no default caller.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 class Guard:
     def __init__(self, settings: ServerSettings) -> None:
         named = {name.casefold() for name in (*settings.hosts, settings.host, settings.admin_host)}
-        # Addresses to listen on everywhere are not names to call a server by.
+        # Addresses that mean "listen everywhere" are not names of this server.
         self.hosts = (LOCAL | named) - {"0.0.0.0", "::", ""}  # noqa: S104
         self.origins = frozenset(origin.casefold().rstrip("/") for origin in settings.origins)
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Refuse a request for another host, and one that a script or form of another site has sent."""
+        """Refuse a request for another host or from a page of another site."""
         host = headers.get("host", "")
         if host_name(host) not in self.hosts:
             message = f"host {host[:80]!r} is not served here: add it to hosts in [server]"
@@ -50,8 +50,8 @@ class Guard:
 
 
 def check_own_page(headers: Mapping[str, str]) -> None:
-    """Refuse a form that is not known to come from a page of this server. Browsers send forms in their user's name, so
-    one whose origin cannot be told is refused too."""
+    """Refuse a form that is not known to come from a page of this server: browsers send forms with their user's cookie,
+    so one of unknown origin is refused too."""
     site, origin = headers.get("sec-fetch-site", "").strip().casefold(), headers.get("origin", "").casefold()
     if site not in ("", "same-origin") or (not site and origin not in _own_origins(headers.get("host", ""))):
         raise Refused(403, "permission_error", "only a page of this server may ask for this: open the console again")
@@ -63,13 +63,13 @@ def _own_origins(host: str) -> tuple[str, str]:
 
 
 def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by name. Of repeated ones the first counts: those that decide anything may not be repeated."""
+    """Headers by name, the first of repeated ones: a repeated Host or key is refused elsewhere."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(headers)}
 
 
 # A name, an IPv4 address, or an IPv6 address in brackets; then perhaps a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
-# A name has 253 characters at most, and its port six.
+# At most 253 characters of a name, and six of a port.
 HOST_CHARACTERS = 259
 
 
@@ -85,7 +85,7 @@ PREFIX = "tno"
 _SHAPE = re.compile(rf"{PREFIX}_([0-9a-z]{{12}})_([A-Za-z0-9_-]{{43}})\Z")
 SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
 
-# For so long a looked-up key is used: within it a revoked key stops working, and spending by other processes counts.
+# How long a looked-up key is used: until then a revoked key works and spending by other processes is not counted.
 CACHED_S = 30.0
 CACHED_KEYS = 10_000
 _NOBODY = "0" * 64
@@ -100,28 +100,26 @@ class Credential(NamedTuple):
 
 
 def read_credential(text: str) -> Credential | None:
-    """The key in a header; None if it does not have a key's shape, so that nothing else reaches a lookup."""
+    """The key in a header; None for anything else, which is never looked up."""
     match = _SHAPE.match(text)
     return Credential(match[1], match[2]) if match is not None else None
 
 
 def digest(secret: str, pepper: bytes) -> str:
-    # Not `hmac.digest`: that releases the interpreter's lock and waits to get it back, longer than the digest takes.
+    # `hmac.digest` would release the interpreter's lock: getting it back takes longer than the digest.
     return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
 
 
 class Cached(Struct):
-    """The result of looking up a key, and the caller made of it."""
+    """A looked-up key, and its caller. Without a row there is no valid key of this id."""
 
     until: float
-    """When to look it up again: no later than the key expires."""
     row: Key | None
-    """None if there is no valid key of this id."""
     caller: Caller | None = None
 
 
 class Auth:
-    """Authentication by key. A server on loopback without any keys is open to everyone on its machine."""
+    """Authentication by key. A server on loopback without any keys is open to its whole machine."""
 
     def __init__(
         self, store: Store | None, pepper: bytes, *, loopback: bool, clock: Callable[[], float] = time.time
@@ -141,13 +139,13 @@ class Auth:
     async def caller(
         self, headers: Sequence[tuple[bytes, bytes]], *, admin: bool = False, counts: bool = True
     ) -> Caller:
-        """Who sends these headers; refused without a valid key. `counts`: this counts against the key's rate."""
+        """Who sends these headers; refused without a valid key. `counts`: it counts against the key's rate."""
         if await self.is_open():
             return self.owner if admin else self._anyone
         credential = _credential(headers)
         cached = await self._look_up(credential.key_id)
         row = cached.row
-        # Compared even if there is no such key, so that both take the same time.
+        # Compared even without such a key, so that both cases take the same time.
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
         if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
@@ -167,6 +165,9 @@ class Auth:
 
     async def _caller(self, cached: Cached, row: Key) -> Caller:
         if cached.caller is None:
+            # Kept when the key is looked up again, or that would reset it.
+            rate = self._rates.setdefault(row.id, Rate())
+            rate.per_minute = row.per_minute
             cached.caller = Caller(
                 key_id=row.id,
                 tenant=row.tenant,
@@ -175,7 +176,7 @@ class Auth:
                 ceiling=row.ceiling,
                 may_force=row.may_force,
                 profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
-                rate=self._rate(row),
+                rate=rate,
             )
         return cached.caller
 
@@ -207,8 +208,8 @@ class Auth:
         return cached
 
     async def _budget(self, row: Key) -> Budget:
-        """The key's budget, brought up to date with the store: other processes spend, too. What this process has booked
-        and not yet written is known to the budget alone."""
+        """The key's budget, with what other processes have spent. Only the budget itself knows what this one has booked
+        and not yet written."""
         limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
         now, spent = self.clock(), {}
         for period in PERIODS:
@@ -218,12 +219,6 @@ class Auth:
         budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
         budget.renew(limits, spent, now)
         return budget
-
-    def _rate(self, row: Key) -> Rate:
-        """The rate of a key outlives the cached row, so that looking it up again does not reset it."""
-        rate = self._rates.setdefault(row.id, Rate())
-        rate.per_minute = row.per_minute
-        return rate
 
 
 def _credential(headers: Sequence[tuple[bytes, bytes]]) -> Credential:

@@ -1,6 +1,6 @@
-"""Keys: `tno_<id>_<secret>`. The store has the id and a keyed digest of the secret, so what it holds opens nothing.
+"""Makes keys: `tno_<id>_<secret>`. The store has the id and a keyed digest of the secret, which is of no use alone.
 
-256 random bits need no slow hash, and a slow hash would be a way to keep the server busy.
+A secret of 256 random bits needs no slow hash, and a slow hash would help to overload the server.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def spell(credential: Credential) -> str:
 
 
 def make_key(keys: Keys, name: str, **fields: Any) -> tuple[Key, str]:
-    """A new key, as it is kept and as its holder has it: it cannot be told again."""
+    """Store a new key; returns its row and the key itself, which cannot be shown again."""
     credential = new_credential()
     fields.setdefault("created_ms", now_ms())
-    made = Key(credential.key_id, digest(credential.secret, read_pepper()), name, **fields)
-    keys.add(made)
-    return made, spell(credential)
+    row = Key(credential.key_id, digest(credential.secret, read_pepper()), name, **fields)
+    keys.add(row)
+    return row, spell(credential)
 
 
 def now_ms() -> int:

@@ -1,4 +1,4 @@
-"""What Prometheus scrapes. Requests are counted as they end; gauges are read when they are asked for."""
+"""Metrics for Prometheus. Requests are counted when they end; gauges are read when they are scraped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 if TYPE_CHECKING:
     from .server import Server
 
-# From a local decision to a long generation.
+# Buckets from a local decision to a long generation.
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0)
 _BREAKER = {"closed": 0, "half-open": 1, "open": 2}
 
@@ -19,9 +19,9 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ended = Counter("turnout_requests", "Requests by route and status.", ("path", "status"), registry=registry)
-        said = "From the first byte of a request to the last of its answer."
-        took = Histogram("turnout_request_seconds", said, ("path",), registry=registry, buckets=SECONDS)
-        # Of a path and a status; found once: the library works its labels out anew each time.
+        text = "From the first byte of a request to the last of its answer."
+        took = Histogram("turnout_request_seconds", text, ("path",), registry=registry, buckets=SECONDS)
+        # By path and status. Cached, because the library takes long to find a metric by its labels.
         self.of = cache(lambda path, status: (ended.labels(path, status), took.labels(path)))
         self.log = Gauge("turnout_log", "The journal's counters.", ("count",), registry=registry)
         self.lost = Gauge("turnout_decisions_lost", "Decisions the log could not take.", registry=registry)

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes and the types of Turnout's own bodies."""
+"""The OpenAPI document, made from the route table and the types of Turnout's own bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMAS = "#/components/schemas/"
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
-    routes = [route for route in routes if route.method != SOCKET]  # which OpenAPI has no words for
+    routes = [route for route in routes if route.method != SOCKET]  # OpenAPI cannot describe WebSockets
     bodies = [route.body for route in routes if route.body is not None]
     schemas, components = msgspec.json.schema_components((*bodies, DecisionForm), ref_template=f"{SCHEMAS}{{name}}")
     refs = dict(zip(bodies, schemas, strict=False))
@@ -35,19 +35,19 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _operation(route: Route, path: str, refs: dict[type, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": (route.handler.__doc__ or "").partition("\n")[0],
         "responses": {"200": {"description": "The answer."}},
     }
     if path == "/v1/route":
         content = {"application/json": {"schema": {"$ref": f"{SCHEMAS}DecisionForm"}}}
-        told["responses"]["200"]["content"] = content
+        operation["responses"]["200"]["content"] = content
     if route.scope:
-        told["security"] = [{"key": []}]
-        told["responses"]["401"] = {"description": "No key, or none that is known."}
+        operation["security"] = [{"key": []}]
+        operation["responses"]["401"] = {"description": "No key, or none that is known."}
     if "{id}" in path:
-        told["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
+        operation["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}]
     if route.method == "POST":
         schema = refs[route.body] if route.body is not None else {"type": "object"}
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return told
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return operation

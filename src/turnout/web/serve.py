@@ -1,5 +1,5 @@
-"""Starts and stops the listeners. Told to stop, a server first says it is not ready, then takes nothing new, then lets
-what is running finish, and only then cuts what is left, which its clients see as an error and not as an end."""
+"""Starts and stops the listeners. A server that stops says it is not ready, takes no new requests, lets those under way
+finish, and cuts the rest, so that their clients see an error and not an end."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from .server import CUT_S, Server
 
 log = logging.getLogger("turnout.web")
 
-# From the beginning of a connection, or the end of the last answer on it, to the end of the next request's head: the
-# server has one time for slow heads and for connections that rest.
+# The time for a request's head, from the start of the connection or the end of the last response. Granian has one limit
+# for slow heads and for idle connections.
 HEAD_S = 10.0
-# An administrator needs few; of the console's pages 256 may follow the log, where it is there.
+# An administrator needs few; 256 pages of the console may follow the log.
 ADMIN_CONNECTIONS = 512
-# How often the queue of connections that wait to be accepted is looked at; one that is there twice is no moment's.
+# The time between two looks at the queue of connections that wait to be accepted.
 LOOK_S = 1.0
-# New objects that are not freed by themselves before the garbage collector looks; a request makes a few hundred in all.
+# New objects until the garbage collector runs; a request makes a few hundred, and leaves almost none.
 COLLECT_AFTER = 10_000
-# The library's own set-up of logging would close what the process has: it only gets a level.
+# Granian's own logging set-up would close the handlers of the process: this one only sets a level.
 _LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}}
 
 
 class Listening(Granian):
-    """Granian, in our event loop and on a socket that is bound already."""
+    """Granian in our event loop, on a socket that is already open."""
 
     def __init__(self, app: Any, listener: Listener, connections: int, header_bytes: int) -> None:
         super().__init__(
@@ -49,9 +49,8 @@ class Listening(Granian):
             backlog=BACKLOG,
             backpressure=connections,
             http1_settings=HTTP1Settings(
-                # A head shorter than 8 KiB cannot be asked for.
                 header_read_timeout=round(HEAD_S * 1000),
-                max_buffer_size=max(8192, header_bytes),
+                max_buffer_size=max(8192, header_bytes),  # Granian's least
             ),
             log_level=LogLevels.error,
             log_dictconfig=_LOGGING,
@@ -59,10 +58,10 @@ class Listening(Granian):
         self.listener = listener
 
     def _init_shared_socket(self) -> None:
-        """Instead of opening one that shares its port with others: see `turnout.net.listener`."""
-        held = (self.listener.share(), False, BACKLOG)
-        # Elsewhere it does not listen once more, and takes no backlog.
-        self._shd = SocketHolder(*(held if sys.platform.startswith(("linux", "freebsd")) else held[:2]))  # type: ignore[assignment]
+        """Use the listener's socket instead of opening one: see `turnout.net.listener`."""
+        options = (self.listener.share(), False, BACKLOG)
+        # Only there does it take a backlog.
+        self._shd = SocketHolder(*(options if sys.platform.startswith(("linux", "freebsd")) else options[:2]))  # type: ignore[assignment]
 
     def stop(self) -> None:
         self.listener.close()
@@ -76,18 +75,18 @@ async def serve(
     stop: asyncio.Event | None = None,
     signals: bool = True,
 ) -> None:
-    """Listen until told to stop, by the event or by a signal; then drain."""
+    """Serve until the event is set or a signal comes; then drain. A second signal ends the drain at once."""
     settings = server.settings
     stop = stop or asyncio.Event()
     now = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def told() -> None:
+    def on_signal() -> None:
         (now if stop.is_set() else stop).set()
 
     if signals:
         for sign in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(sign, told)
+            loop.add_signal_handler(sign, on_signal)
         loop.add_signal_handler(signal.SIGHUP, lambda: asyncio.ensure_future(server.reload()))
     connections = most_connections(settings.connections, settings.requests, raise_limit=signals)
     public = Listener(settings.host, settings.port)
@@ -98,7 +97,10 @@ async def serve(
     ]
     await server.open()
     if signals:  # the process is ours
-        _spare_collector()
+        # What exists now stays until the end: the garbage collector need not look at it, nor come often.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
     started([public.url, admin.url])
     tasks = [asyncio.create_task(one.serve()) for one in listening]
     watching = asyncio.create_task(_watch(public, connections))
@@ -118,33 +120,24 @@ async def serve(
         await server.close()
 
 
-def _spare_collector() -> None:
-    """What is there now stays until the end: the garbage collector need not look at it again and again, nor come by
-    more often than once in some twenty requests, which leave next to nothing for it."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
-
-
 async def _watch(listener: Listener, connections: int) -> None:
-    """Say so when there are as many connections as are taken and others wait: once, until that is over."""
-    before = said = False
+    """Warn once each time that all connections are taken and others wait, at two looks in a row."""
+    looks = 0
     while True:
         await asyncio.sleep(LOOK_S)
         waiting = listener.waiting
-        if waiting and before and not said:
+        looks = looks + 1 if waiting else 0
+        if looks == 2:
             log.warning(
                 "%d connections are open, as many as are taken, and %d wait: raise connections in [server] or the "
                 "limit of open files (ulimit -n), or see who holds them",
                 connections,
                 waiting,
             )
-            said = True
-        before, said = bool(waiting), said and bool(waiting)
 
 
 async def _end(server: Server, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:
-    """Wait for connections to close, though not for long; requests that are left end while there is still a log."""
+    """Wait shortly for connections to close. Requests that are left end while the log is still open."""
     hurry = asyncio.create_task(now.wait())
     closing = asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.wait((hurry, closing), timeout=CUT_S, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What serves: a runtime, the applications over it, and who is let in to use them."""
+"""The server of one process: a runtime, the applications, and who may use them."""
 
 from __future__ import annotations
 
@@ -19,45 +19,43 @@ from .admin import Admin
 from .admission import Admission
 from .auth import Auth, Guard
 from .metrics import Metrics
+from .openapi import document
 
-# What is cut has this long to tell its client so, and then as long again before its connection is closed.
+# How long a request that is cut has to tell its client, and after that its connection to close.
 CUT_S = 2.0
 
 
 def check_exposure(settings: ServerSettings, store: Store | None) -> None:
-    """Beyond loopback everybody can come: then a key must exist."""
+    """Refuse to listen beyond loopback without a key."""
     for name, host in (("host", settings.host), ("admin_host", settings.admin_host)):
         if not is_loopback(host) and (store is None or not store.keys.any()):
-            said = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
-            raise ConfigError([Problem(f"server.{name}", said)])
+            message = f"{host} is reachable from other machines and there is no key: turnout keys create NAME"
+            raise ConfigError([Problem(f"server.{name}", message)])
     if not is_loopback(settings.admin_host) and not settings.admin_public:
-        said = f"{settings.admin_host} lets other machines reach administration and the console: use 127.0.0.1, or say"
-        raise ConfigError([Problem("server.admin_host", f"{said} admin_public = true beside it")])
+        reach = f"{settings.admin_host} lets other machines reach administration and the console"
+        message = f"{reach}: use 127.0.0.1, or say admin_public = true beside it"
+        raise ConfigError([Problem("server.admin_host", message)])
 
 
 class Pages(Protocol):
-    """What people look at."""
+    """The console: routes for people with a browser."""
 
     routes: Sequence[Route]
 
     async def caller(self, headers: Mapping[str, str]) -> Caller:
-        """Who looks at a page; refused until they have signed in."""
-        ...
+        """Who requests a page; refused before they have signed in."""
 
     def refuse(self, refused: Refused, headers: Mapping[str, str]) -> Answer:
-        """A refusal as a page, or the way to where one can sign in."""
-        ...
+        """A refusal as a page, or a redirect to the page to sign in."""
 
 
 async def say_where_pages_are(call: Call) -> Answer:
     """Where the console is, when it is not here."""
-    said = b"This is where programs ask. The console is on the admin listener, for the operator of this server.\n"
-    return Answer(404, [(b"content-type", b"text/plain; charset=utf-8")], said)
+    text = b"This is where programs ask. The console is on the admin listener, for the operator of this server.\n"
+    return Answer(404, [(b"content-type", b"text/plain; charset=utf-8")], text)
 
 
 class Server:
-    """One process's worth of server."""
-
     def __init__(
         self,
         settings: ServerSettings,
@@ -76,10 +74,10 @@ class Server:
         self.metrics = Metrics()
         admin = Admin(self)
         self.admin_routes: Sequence[Route] = admin.routes
-        """Of a listener of their own."""
-        document = Route("GET", "/openapi.json", "", self.openapi)
-        self.routes = [*(route for app in self.apps for route in app.routes), document, *admin.open]
-        """Every route there is for clients. What is not in this table does not exist; each names the scope it needs."""
+        """The routes of the admin listener."""
+        own = (Route("GET", "/openapi.json", "", self.openapi), *admin.open)
+        self.routes = [*(route for app in self.apps for route in app.routes), *own]
+        """The route table of the public listener. Each row names the scope it needs."""
         self.pages = pages(self) if pages is not None else None
         if self.pages is not None and settings.is_private:
             self.routes += self.pages.routes
@@ -88,25 +86,20 @@ class Server:
             self.routes.append(Route("GET", "/", "", say_where_pages_are))
         runtime.on_reload.append(self.auth.forget)
         self.asking: set[asyncio.Task[Any]] = set()
-        """Requests whose answer has not begun."""
+        """Requests whose response has not started."""
         self.requests: set[asyncio.Task[Any]] = set()
-        """All that are under way."""
+        """All requests under way."""
         self.sockets: dict[asyncio.Task[Any], str] = {}
-        """WebSockets that are open, each with the id of its key."""
-        self._tasks: list[asyncio.Task[Any]] = []
-        """What goes on as long as it serves."""
-        self._opening: list[asyncio.Future[None]] = []
-        """What applications do when it begins to."""
+        """Open WebSockets, each with the id of its key."""
+        self._background: list[asyncio.Future[None]] = []
 
     async def openapi(self, call: Call) -> Answer:
         """This document."""
-        from .openapi import document
-
         return answer(document(self.routes))
 
     async def open(self) -> None:
-        self._tasks = [asyncio.create_task(self.admission.watch()), asyncio.create_task(self.runtime.watch())]
-        self._opening = [asyncio.ensure_future(opened()) for opened in self.runtime.on_open]
+        work = (self.admission.watch, self.runtime.watch, *self.runtime.on_open)
+        self._background = [asyncio.ensure_future(begin()) for begin in work]
 
     async def reload(self) -> Reload:
         """Read slots, profiles and keys again."""
@@ -114,15 +107,14 @@ class Server:
         return await self.runtime.reload()
 
     async def drain(self, now: asyncio.Event | None = None) -> None:
-        """Not ready; then wait for what is running, as long as the settings say or until `now`; then cut it. WebSockets
-        only tell, and their clients connect elsewhere."""
+        """Stop accepting requests and wait for those under way, as long as the settings say or until `now`; then cut
+        them. WebSockets are closed at once: their clients connect elsewhere."""
         self.admission.draining = True
         for socket in list(self.sockets):
             socket.cancel()
         await self._wait(self.settings.drain_s, now)
         self.cut()
-        # What is cut still has its last event to send.
-        await self._wait(CUT_S, now)
+        await self._wait(CUT_S, now)  # for their last events
 
     async def _wait(self, seconds: float, now: asyncio.Event | None) -> None:
         until = time.monotonic() + seconds
@@ -132,13 +124,13 @@ class Server:
             await asyncio.sleep(0.02)
 
     def cut(self) -> None:
-        """End every generation: streams say that they are incomplete, requests without an answer are refused."""
+        """End all generations: streams say that they are incomplete, and requests without a response are refused."""
         self.runtime.models.cut()
         while self.asking:
             self.asking.pop().cancel()
 
     async def close(self) -> None:
-        for task in (*self._tasks, *self._opening):
+        for task in self._background:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._opening, return_exceptions=True)
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self.runtime.close()

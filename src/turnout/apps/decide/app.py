@@ -1,4 +1,4 @@
-"""Turnout's own interface: decide what happens with a question, look a decision up, correct it."""
+"""Turnout's own API: decide what happens with a question, look a decision up, correct it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from turnout.runtime.runtime import Runtime
 from turnout.store import Outcome
 
 BATCH = 1000
-# A batch gives way to other requests after so long.
+# After so long a batch lets other requests run.
 TURN_S = 0.001
 
 TOOL = "Decide what should happen with a text under one of Turnout's profiles, and why. Asks no source."
@@ -62,10 +62,10 @@ class FeedbackBody(Struct, forbid_unknown_fields=True):
     should_be: Name | None = None
     note: Annotated[str, Meta(max_length=2000)] = ""
     by: Name = ""
-    """Who says so, where no key does."""
+    """Who judges, if there is no key."""
 
 
-# Made before there are threads: msgspec works out a type when it first meets it, and not for two threads at once.
+# Made at import, because msgspec cannot inspect a type in two threads at once.
 _ROUTE = msgspec.json.Decoder(RouteBody)
 _BATCH = msgspec.json.Decoder(BatchBody)
 _FEEDBACK = msgspec.json.Decoder(FeedbackBody)
@@ -84,19 +84,19 @@ async def route_batch(call: Call) -> Answer:
     refused of it is said in its place."""
     clock = asyncio.get_running_loop().time
     asked = await read_body(call, _BATCH)
-    found: list[Raw | dict[str, Any]] = []
+    decisions: list[Raw | dict[str, Any]] = []
     turn = clock() + TURN_S
     for number, one in enumerate(asked.queries):
         try:
             if number:  # the first was counted with the request
                 call.caller.rate.count()
-            found.append(Raw((await _decide(call, one, one.profile or asked.profile)).json()))
+            decisions.append(Raw((await _decide(call, one, one.profile or asked.profile)).json()))
         except Refused as refused:
-            found.append({"error": {"type": refused.kind, "message": str(refused)}})
+            decisions.append({"error": {"type": refused.kind, "message": str(refused)}})
         if clock() >= turn:
             await asyncio.sleep(0)
             turn = clock() + TURN_S
-    return answer({"decisions": found})
+    return answer({"decisions": decisions})
 
 
 async def _decide(call: Call, asked: RouteBody, profile: str | None) -> Decision:
@@ -116,8 +116,8 @@ async def _decide(call: Call, asked: RouteBody, profile: str | None) -> Decision
     spent = spent_usd(decision, slots) or 0.0
     caller.budget.settle(0.0, spent)
     if decision.outcome == "Dk" and ceiling != asked.ceiling:
-        said = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
-        raise Refused(403, "permission_error", said)
+        message = f"{asked.declared!r} is above this key's ceiling {ceiling}: declare a lower route, or none"
+        raise Refused(403, "permission_error", message)
     if store is not None:
         await record(store, decision, key_id=caller.key_id, spent_usd=spent)
     return decision
@@ -128,13 +128,15 @@ async def decision(call: Call) -> Answer:
     records = call.store.records(call.caller.tenant)
 
     def look() -> dict[str, Any]:
-        found = records.get(call.params["id"])
-        told = found.to_dict() | {"question": found.question, "created_ms": found.created_ms, "session": found.session}
-        outcome = records.outcome(found.id)
-        return told | {
+        row = records.get(call.params["id"])
+        outcome = records.outcome(row.id)
+        return row.to_dict() | {
+            "question": row.question,
+            "created_ms": row.created_ms,
+            "session": row.session,
             "happened": None if outcome is None else _happened(outcome),
-            "feedback": msgspec.to_builtins(records.feedback(found.id)),
-            "violations": msgspec.to_builtins(records.breaches(decision=found.id)),
+            "feedback": records.feedback(row.id),
+            "violations": records.breaches(decision=row.id),
         }
 
     try:
@@ -144,13 +146,13 @@ async def decision(call: Call) -> Answer:
 
 
 def _happened(outcome: Outcome) -> Any:
-    """An outcome as a tenant may read it: what an attempt's detail tells of a provider's place is the operator's."""
-    told = msgspec.to_builtins(outcome)
+    """An outcome for a tenant, without the details of attempts: they may name the operator's hosts."""
+    shown = msgspec.to_builtins(outcome)
     attempts = outcome.extra.get("attempts")
     if isinstance(attempts, list):
-        shown = [{**one, "detail": ""} if isinstance(one, dict) and "detail" in one else one for one in attempts]
-        told["extra"] = {**told["extra"], "attempts": shown}
-    return told
+        plain = [{**one, "detail": ""} if isinstance(one, dict) and "detail" in one else one for one in attempts]
+        shown["extra"] = {**shown["extra"], "attempts": plain}
+    return shown
 
 
 async def feedback(call: Call) -> Answer:
@@ -161,10 +163,10 @@ async def feedback(call: Call) -> Answer:
     records = call.store.records(call.caller.tenant)
 
     def judge() -> Any:
-        found = records.get(given.decision)
-        verdict = given.verdict or ("right" if given.should_be == found.route else "wrong")
+        row = records.get(given.decision)
+        verdict = given.verdict or ("right" if given.should_be == row.route else "wrong")
         by = call.caller.key_id or given.by or "anonymous"
-        return records.judge(found.id, verdict, should_be=given.should_be, by=by, note=given.note)
+        return records.judge(row.id, verdict, should_be=given.should_be, by=by, note=given.note)
 
     try:
         return answer(await asyncio.to_thread(judge), 201)
@@ -189,6 +191,6 @@ class DecideApp:
         self.tools = (AppTool("route", TOOL, RouteBody, self.decide),)
 
     async def decide(self, asked: RouteBody, caller: Caller) -> object:
-        """The tool of a model that decides, as a program with this caller's key would."""
+        """The tool: decides like the route."""
         call = Call(self.runtime, caller, b"", {}, {})
         return (await _decide(call, asked, asked.profile)).to_dict()

@@ -1,8 +1,7 @@
-"""The gateway: generations in each format, the models a client may ask for, a count of tokens.
+"""The gateway: generations in each format, the list of models, a count of tokens.
 
-A request's way: read it, decide, choose, try, answer, write down what happened. Every answered request has one decision
-row and one outcome row, whatever happens in between: a client that goes away, a stream that breaks, a provider that
-never answers.
+A request is read, decided, sent to the chosen models in turn until one answers, and logged. Every answered request has
+one decision row and one outcome row, even if the client leaves, the stream breaks or no provider answers.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from turnout.store import Store
 from .choose import Chain, Conversations, ModelChoice
 from .relay import relay
 
-# How a client asks Anthropic for a window beyond the model's usual one.
+# A client asks Anthropic for a longer context window with this beta header.
 LONG_WINDOW = "context-1m"
 
 
@@ -48,7 +47,7 @@ class GatewayApp:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.gateway = Gateway(runtime.router, runtime.models, runtime.store, runtime.answering)
-        """Under the settings of the moment. A request keeps the one it began with."""
+        """Replaced after a reload; a request keeps the one it started with."""
         runtime.on_reload.append(self._renew)
         self.routes = (
             Route("POST", "/v1/chat/completions", "ask", self.chat, asks=True),
@@ -76,14 +75,14 @@ class GatewayApp:
 
     async def _generate(self, wire: Wire, call: Call) -> Answer:
         if call.caller.profiles is not None and self._model(call.body) not in self.runtime.answering:
-            call.check_profile()  # refused where the gateway's profile is none of the caller's
+            call.check_profile()
         return await self.gateway.handle(wire, call.body, call.caller, call.headers)
 
     def _model(self, body: bytes) -> str:
-        """Whom a request asks for; an application checks its own profile."""
+        """The model that a request names; an application checks its own profile."""
         try:
             return name_in(read_members(body), "model")
-        except Refused:  # it is refused again, in the client's format
+        except Refused:  # refused again later, in the client's format
             return ""
 
     async def count_tokens(self, call: Call) -> Answer:
@@ -93,9 +92,9 @@ class GatewayApp:
 
     async def list_models(self, call: Call) -> Answer:
         """What may be asked for."""
-        found = [_shape(name) for name in self._names(call.caller)]
-        ends = {"first_id": found[0]["id"], "last_id": found[-1]["id"], "has_more": False}
-        return answer({"object": "list", "data": found, **ends})
+        models = [_shape(name) for name in self._names(call.caller)]
+        ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"], "has_more": False}
+        return answer({"object": "list", "data": models, **ends})
 
     async def show_model(self, call: Call) -> Answer:
         """One model."""
@@ -105,7 +104,7 @@ class GatewayApp:
         return answer(_shape(name))
 
     def _names(self, caller: Caller) -> list[str]:
-        """`auto`, what applications answer to, the tiers by name, and the configured models."""
+        """`auto`, the models of applications, the tiers and the configured models."""
         answering = sorted(self.runtime.answering)
         if not caller.may_force:
             return ["auto", *answering]
@@ -115,14 +114,14 @@ class GatewayApp:
 
 
 def _shape(name: str) -> dict[str, Any]:
-    """An entry that clients of both formats can read."""
+    """An entry of the list that clients of both formats can read."""
     owner = name.partition("/")[0] if "/" in name else "turnout"
     openai = {"id": name, "object": "model", "created": 0, "owned_by": owner}
     return openai | {"type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
 
 
 class Gateway:
-    """Serves the three formats with one profile and the slots that are configured."""
+    """Serves the three formats with one profile and the configured slots."""
 
     def __init__(
         self,
@@ -136,17 +135,17 @@ class Gateway:
         self.store = store
         self.ledger = Ledger(store, models.slots)
         self.answering = answering
-        """Applications that answer themselves, by the name of the model they are asked for as."""
+        """Applications that answer themselves, by their model names."""
         self.conversations = Conversations(store.journal.encoder.key if store is not None else b"")
 
     def under(self, router: Router, models: Models) -> Gateway:
-        """The same under other settings. Requests under way go on with the ones they began with."""
+        """The same gateway with other settings; requests under way keep the old ones."""
         other = copy(self)
         other.router, other.models, other.ledger = router, models, Ledger(self.store, models.slots)
         return other
 
     async def handle(self, wire: Wire, body: bytes, caller: Caller, headers: Mapping[str, str]) -> Answer:
-        """Answer one request; every refusal in the client's own format."""
+        """Answer a request; refusals are in the client's format."""
         form = FORMATS[wire]
         try:
             request = form.read(body) if len(body) <= INLINE else await asyncio.to_thread(form.read, body)
@@ -166,7 +165,7 @@ class Gateway:
         self, request: ModelRequest, decision: Decision, chain: Chain, caller: Caller, headers: Mapping[str, str]
     ) -> Answer:
         form, how, slots = FORMATS[request.wire], method(decision), [one.slot for one in chain.candidates]
-        # In `strict`, before a stream begins, and where its text is long, for which there is a thread.
+        # The decision is logged first in `strict`, for a stream, and for a long text, which a thread logs.
         is_long = sum([len(turn.text) for turn in request.turns]) > INLINE
         is_first = request.stream or is_long or self.ledger.is_strict
         with self.ledger.open(decision, caller) as account:
@@ -184,18 +183,18 @@ class Gateway:
                 pin = self.conversations.get(caller.tenant, decision.query.session or "")
                 account.remembered_tokens = pin.tokens if pin is not None else None
             generation = account.generate(self.models, request, headers)
-            found = await generation.start(slots)
-            if not isinstance(found, Completion):
-                return refusal(form, _failure(found, generation), decision.id, found)
-            route = next(one.route for one in chain.candidates if one.slot is found.slot)
-            account.fallback = _fallback(decision, chain, route, found.slot)
-            told = _headers(decision, chain, generation, found, how)
+            result = await generation.start(slots)
+            if not isinstance(result, Completion):
+                return refusal(form, _failure(result, generation), decision.id, result)
+            route = next(one.route for one in chain.candidates if one.slot is result.slot)
+            account.fallback = _fallback(decision, chain, route, result.slot)
+            sent = _headers(decision, chain, generation, result, how)
             if request.stream:
-                self.models.live.add(found.upstream)
-                close = partial(self._end_stream, account.keep_open(), route, generation, found)
-                return Answer(200, told, StreamBody(generation.stream(found, decision.id), close))
-        self.conversations.remember(account, route, generation, found)
-        return Answer(200, told, found.first)
+                self.models.live.add(result.upstream)
+                close = partial(self._end_stream, account.keep_open(), route, generation, result)
+                return Answer(200, sent, StreamBody(generation.stream(result, decision.id), close))
+        self.conversations.remember(account, route, generation, result)
+        return Answer(200, sent, result.first)
 
     async def _end_stream(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
         self.models.live.discard(completion.upstream)
@@ -206,10 +205,10 @@ class Gateway:
 
 
 def _fallback(decision: Decision, chain: Chain, route: str, slot: Slot) -> str | None:
-    """Why another model answers than was chosen, if one does."""
+    """Why another model answers than the chosen one, if one does."""
     first = chain.candidates[0].slot
     if slot.endpoint != first.endpoint:
-        # Two slots may have one model in two places: then only the slot's name tells which.
+        # Two slots may have the same model at two endpoints: then only the slot's name tells which.
         return f"{first.id}{f' ({first.name})' if first.id == slot.id else ''} did not answer"
     if not chain.pinned and route != decision.routes[0]:
         return f"no slot for {decision.routes[0]} could be used"
@@ -218,7 +217,7 @@ def _fallback(decision: Decision, chain: Chain, route: str, slot: Slot) -> str |
 
 def _headers(decision: Decision, chain: Chain, generation: Generation, completion: Completion, method: str) -> Headers:
     slot = completion.slot
-    told = [
+    headers = [
         (b"content-type", completion.headers.get("content-type", "application/json")),
         (b"x-turnout-decision", decision.id),
         (b"x-turnout-route", decision.routes[0]),
@@ -230,16 +229,16 @@ def _headers(decision: Decision, chain: Chain, generation: Generation, completio
         (b"x-turnout-slot", slot.name),
         (b"x-turnout-attempts", str(len(generation.attempts))),
     ]
-    told += [(name.encode(), value) for name, value in completion.headers.items() if name != "content-type"]
+    headers += [(name.encode(), value) for name, value in completion.headers.items() if name != "content-type"]
     if chain.pinned:
-        told.append((b"x-turnout-pinned", chain.pinned))
+        headers.append((b"x-turnout-pinned", chain.pinned))
     if generation.request.stream:
-        told.append((b"cache-control", "no-cache"))
-    return [(name, value.encode("latin-1", "replace")) for name, value in told]
+        headers.append((b"cache-control", "no-cache"))
+    return [(name, value.encode("latin-1", "replace")) for name, value in headers]
 
 
 def method(decision: Decision) -> str:
-    """How a tier came about, in the words of the specification: forced, packed-default, rule-based, llm-confirmed,
+    """How the tier was chosen, in the specification's words: forced, packed-default, rule-based, llm-confirmed,
     llm-override, llm-skipped, llm-failed, llm-invalid, pinned."""
     who, how = decision.outcome[0], decision.outcome[1]
     if who == "D":
@@ -258,24 +257,24 @@ def method(decision: Decision) -> str:
 
 
 def _none_fits(chain: Chain) -> Refused:
-    told = "; ".join(reason.text for reason in chain.skipped) or "no slot is configured for it"
+    why = "; ".join(reason.text for reason in chain.skipped) or "no slot is configured for it"
     codes = {reason.code for reason in chain.skipped}
     status, kind = 503, "no_model_available"
     if "slot.window" in codes:
         status, kind = 413, "context_length_exceeded"
     elif "slot.unpriced" in codes:
         status, kind = 403, "permission_error"
-    return Refused(status, kind, f"no model can take this request: {told}")
+    return Refused(status, kind, f"no model can take this request: {why}")
 
 
 def _failure(error: Refusal | None, generation: Generation) -> Refused:
     if error is not None:
-        said = error.message or "the provider refused the request without saying why"
-        return Refused(error.status, "invalid_request_error", said)
+        message = error.message or "the provider refused the request without saying why"
+        return Refused(error.status, "invalid_request_error", message)
     tried = "; ".join(generation.told)
     if {attempt.status for attempt in generation.attempts} == {429}:
-        said = f"every model is busy: {tried}"
-        return Refused(429, "rate_limit_exceeded", said, retry_after_s=generation.retry_after_s)
+        message = f"every model is busy: {tried}"
+        return Refused(429, "rate_limit_exceeded", message, retry_after_s=generation.retry_after_s)
     if {attempt.ended for attempt in generation.attempts} == {"timeout"}:
         return Refused(504, "timeout", f"no model answered in time: {tried}")
     return Refused(502, "upstream_error", f"no model answered: {tried}")

@@ -1,12 +1,12 @@
-"""Which model answers a turn: what is remembered of its conversation, and which slots may answer, in which order.
+"""Which models may answer a turn, in which order, and what is remembered of its conversation.
 
-A turn that brings no new words keeps its tier and model. A turn that does is decided anew, but stays where it is while
-leaving would cost more than it saves: a provider bills a cached prompt at a fraction, and a move pays for all of it
-again. Memory is bounded and short; losing it costs money, never correctness.
+A turn without new words keeps its tier and model. Any other turn is decided anew, but keeps its model while a change
+would cost more than it saves: a cached prompt costs a fraction, and another model pays for all of it again. Losing what
+is remembered costs money, never correctness.
 
-The chain is the policy's. A slot is skipped, with a reason, when it does not speak the client's format, lacks its key,
-cannot take images or tools, is too small for the prompt, is above the caller's ceiling, has no bound on its price while
-the caller has a budget, or belongs to another provider than the one whose signed state the conversation carries.
+The policy names the chain of tiers. A slot is skipped, with a reason, if it does not speak the client's format, lacks
+its key, takes no images or tools, is too small for the prompt or above the caller's ceiling, has no bound on its price
+while the caller has a budget, or belongs to another provider than the signed state in the conversation.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from turnout.models.spend import because, unbounded
 from turnout.models.wire.value import ModelRequest
 from turnout.store.row import digest
 
-# The model that leaves the choice to the profile, and what stands before a route in the list of models.
+# The model name that leaves the choice to the profile, and the prefix of a route in the list of models.
 AUTO, PREFIX = "auto", "turnout/"
 # Providers keep a cached prompt for five minutes after its last use.
 CACHED_S = 300.0
 # The shortest prompt providers cache.
 CACHED_TOKENS = 1024
 REMEMBERED_S = 3600.0
-# Each costs half a kilobyte, and going beyond what a processor's cache holds slows every request down.
+# Each takes half a kilobyte; more than fit into a processor's cache would slow every request down.
 CONVERSATIONS = 20_000
-# What an answer is assumed to be, for comparing two models on the same turn.
+# The assumed length of an answer, for comparing the costs of two models.
 COMPARED_TOKENS = 500
-# What an answer may need where the client does not say.
+# The assumed length of an answer if the client sets no limit.
 ANSWER_TOKENS = 1024
 
 
@@ -71,8 +71,8 @@ class Conversations:
         self._pins: OrderedDict[tuple[str, str], Pin] = OrderedDict()
 
     def name(self, tenant: str, conversation: str) -> str:
-        """What a conversation is called here and in the log. Short: a client may name it with twenty megabytes. Keyed:
-        a bare hash of its beginning would tell what that was."""
+        """The name of a conversation here and in the log. Hashed, because a client may send twenty megabytes; with a
+        key, because a plain hash of its beginning could be guessed."""
         return digest(conversation, tenant, self._key)
 
     def get(self, tenant: str, name: str) -> Pin | None:
@@ -90,7 +90,7 @@ class Conversations:
             self._pins.popitem(last=False)
 
     def remember(self, account: Account, route: str, generation: Generation, completion: Completion) -> None:
-        """Keep who answered, for a next turn that belongs to this one or names its answer."""
+        """Remember which slot answered, for the next turn of the conversation or one that names this answer."""
         if generation.ended != "answered":
             return
         decision, tenant, spent = account.decision, account.caller.tenant, account.spending
@@ -102,12 +102,12 @@ class Conversations:
             self.keep(tenant, name, route, completion.slot, decision.confidence, tokens)
 
     def is_warm(self, pin: Pin) -> bool:
-        """Whether its provider still has the prompt."""
+        """Whether the provider still has the prompt in its cache."""
         return pin.tokens >= CACHED_TOKENS and self._now() - pin.at < CACHED_S
 
 
 def staying_saves(here: Slot, there: Slot, cached: int, tokens: int) -> bool:
-    """Whether one more turn is cheaper where the prompt is cached than where it is not."""
+    """Whether the next turn is cheaper with the slot that has the prompt cached."""
     stay, move = prices_of(here), prices_of(there)
     if stay is None or move is None or here.endpoint == there.endpoint:
         return False
@@ -131,7 +131,7 @@ class Chain(NamedTuple):
     candidates: tuple[ChainSlot, ...]
     skipped: tuple[Reason, ...]
     pinned: str = ""
-    """Why the conversation stays where it is; empty if it does not, or need not."""
+    """Why the conversation keeps its slot; empty if it does not, or need not."""
 
 
 class ModelChoice:
@@ -151,12 +151,12 @@ class ModelChoice:
     async def decide(self) -> tuple[Decision, Chain]:
         profile, request, caller = self.profile, self.request, self.caller
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
-            said = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
-            raise Refused(403, "permission_error", said)
+            message = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
+            raise Refused(403, "permission_error", message)
         session = self.conversations.name(caller.tenant, request.conversation)
         pin = self.conversations.get(caller.tenant, session)
         if pin is not None and caller.ceiling is not None and self._is_above(pin.route):
-            pin = None  # another key of the tenant's began it
+            pin = None  # another key of the tenant began the conversation
         tenant, turns = caller.tenant or None, request.turns
         query = Query(turns=turns, declared=self._declared(), tenant=tenant, session=session, ceiling=caller.ceiling)
         if "/" in request.model and (named := self.slots.all_by_id(request.model)):  # `auto` and the tiers have none
@@ -171,19 +171,19 @@ class ModelChoice:
                 403, "permission_error", f"this key may not choose a tier itself: ask for `auto`, not {request.model!r}"
             )
         if decision.outcome == "Dk":
-            said = f"{request.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
-            raise Refused(403, "permission_error", said)
+            message = f"{request.model!r} is above this key's ceiling {caller.ceiling}: ask for `auto` or a lower tier"
+            raise Refused(403, "permission_error", message)
         chain = self._chain(decision.routes[0], pin)
         if request.bound and pin is not None and not chain.candidates:
-            # No slot in the chain can read what the conversation carries; the one that wrote it can.
+            # No slot in the chain can read the conversation's signed state; the one that wrote it can.
             chain = self._first(chain, pin, "bound")
         elif decision.outcome[0] != "D" and pin is not None:
             chain = self._pinned(decision.routes[0], chain, pin)
         return decision, chain
 
     def _passed_through(self, query: Query, named: Sequence[Slot]) -> tuple[Decision, Chain]:
-        """The client names a configured model: it gets the first slot with it that it may have and that can take the
-        request, or a refusal."""
+        """The client names a configured model: the first of its slots that is allowed and can take the request, or a
+        refusal."""
         order, request, caller = self.profile.routes, self.request, self.caller
         routes = {slot.name: self._route_of(slot) for slot in named}
         allowed = [slot for slot in named if caller.may_force and not self._is_above(routes[slot.name])]
@@ -191,18 +191,18 @@ class ModelChoice:
             raise Refused(403, "permission_error", f"this key may not choose {named[0].id} itself: ask for `auto`")
         slot = next((one for one in allowed if unfit(one, request, caller) is None), allowed[0])
         route, why = routes[slot.name] or order[-1], unfit(slot, request, caller)
-        told = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
-        decision = self._made(query, route, 1.0, "passthrough", "D-", told)
+        reason = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
+        decision = self._made(query, route, 1.0, "passthrough", "D-", reason)
         return decision, Chain((ChainSlot(route, slot),), ()) if why is None else Chain((), (why,))
 
     def _continued(self, query: Query, pin: Pin) -> tuple[Decision, Chain]:
         """A turn without new words keeps its conversation's tier and model."""
-        said = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
-        decision = self._made(query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", said))
+        text = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
+        decision = self._made(query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", text))
         return decision, self._first(self._chain(pin.route, pin), pin, "turn")
 
     def _chain(self, route: str, pin: Pin | None) -> Chain:
-        """The chain of a route. Where the conversation carries its provider's state, that provider's part of it."""
+        """The chain of a route; only one provider's slots if the conversation carries that provider's state."""
         profile, slots, request, caller = self.profile, self.slots, self.request, self.caller
         provider = pin.provider if pin is not None and request.bound else None
         chain = profile.policies[route].chain or (route,)
@@ -216,8 +216,8 @@ class ModelChoice:
             wanted = profile.policies[name].model or name.lower()
             slot = slots.slots.get(wanted) or slots.answering(wanted)
             if slot is None:
-                said = f"{wanted}: no such slot is configured (turnout models set {wanted} PROVIDER/MODEL)"
-                skipped.append(Reason("slot.missing", said))
+                text = f"{wanted}: no such slot is configured (turnout models set {wanted} PROVIDER/MODEL)"
+                skipped.append(Reason("slot.missing", text))
                 continue
             if slot.endpoint in seen:
                 continue
@@ -230,7 +230,7 @@ class ModelChoice:
         return Chain(tuple(candidates), tuple(skipped))
 
     def _pinned(self, route: str, chain: Chain, pin: Pin) -> Chain:
-        """A turn decided anew stays where its prompt is cached, while that is cheaper and no tier is lost."""
+        """A turn decided anew keeps the slot with its cached prompt, if that is cheaper and of no lower tier."""
         if pin.tokens < CACHED_TOKENS or not chain.candidates or not self.conversations.is_warm(pin):
             return chain
         here = self.slots.find(pin.slot)
@@ -243,7 +243,7 @@ class ModelChoice:
         return chain
 
     def _first(self, chain: Chain, pin: Pin, why: str) -> Chain:
-        """The chain, the conversation's own slot before the others."""
+        """The chain with the conversation's slot first."""
         slot = self.slots.find(pin.slot)
         if slot is None or unfit(slot, self.request, self.caller) is not None:
             return chain._replace(pinned=why)
@@ -251,33 +251,33 @@ class ModelChoice:
         return Chain((ChainSlot(pin.route, slot), *rest), chain.skipped, why)
 
     def _is_above(self, route: str | None) -> bool:
-        """Whether a route is more expensive than the caller's ceiling; one that is no tier is."""
+        """Whether a route is above the caller's ceiling; None and unknown routes are."""
         ceiling = self.caller.ceiling
         return ceiling is not None and route not in self.profile.routes_up_to(ceiling)
 
     def _is_forced(self) -> bool:
-        """Whether the client names a tier: looked up without asking a model."""
+        """Whether the client names a tier, found out without asking a model."""
         declared = self._declared()
         if declared is None or declared.strip().casefold() in self.profile.undeclared:
             return False
         return self.router.route_sync(Query(declared=declared)).outcome[0] == "D"
 
     def _declared(self) -> str | None:
-        """The route that the client names as its model; `auto` leaves it to the profile."""
+        """The route that the client names as its model; None for `auto`."""
         model = self.request.model
         if model.strip().casefold() == AUTO:
             return None
-        # As the list of models has it, whatever the profile takes besides.
+        # As in the list of models; a profile may accept other names, too.
         named = model.removeprefix(PREFIX)
         return named if named != model and named in map(str.lower, self.profile.routes) else model
 
     def _route_of(self, slot: Slot) -> str | None:
-        """The tier a slot serves."""
+        """The tier that a slot serves."""
         policies = self.profile.policies
         return next((name for name in self.profile.routes if policies[name].model == slot.name), None)
 
     def _made(self, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason) -> Decision:
-        """A decision no layer had to make."""
+        """A decision without any layer."""
         return Decision(self.profile, query, (route,), confidence, 0.0, by, outcome, remarks=(why,), id=new_id())
 
 

@@ -1,7 +1,6 @@
-"""An application's answer in the client's own format: a chat client asks for its name as for any model's.
+"""An application's answer in the client's format: a chat client uses its name like any model's.
 
-The application keeps the account and the log's row; here its events become text: the words of a stream as they come, or
-the whole at the end.
+The application keeps the account and logs the decision; here its events become text, streamed or whole.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ from turnout.models.wire.value import ModelRequest
 
 
 async def relay(app: AnsweringApp, request: ModelRequest, caller: Caller) -> Answer:
-    """The answer of an application to a request; raises Refused where there is none."""
+    """The answer of an application to a request; raises Refused."""
     form, ident = FORMATS[request.wire], new_id()
     query = Query(turns=request.turns, tenant=caller.tenant or None)
     events = app.answer(query, caller)
-    # What is refused, is before the first event: then there is still a status to say it with.
+    # The first event is awaited before the response starts: a refusal before it still gets its status.
     first = await anext(events)
-    told = _headers(first, request.model) if isinstance(first, Decided) else []
+    more = _headers(first, request.model) if isinstance(first, Decided) else []
     if request.stream:
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), *told]
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), *more]
         return Answer(200, headers, StreamBody(_stream(form, ident, request, first, events), events.aclose))
     last = first
     async for event in events:
         last = event
     text = _text(last)
     usage = Usage(request.tokens, most_tokens((text,)))
-    headers = [(b"content-type", b"application/json"), *told]
+    headers = [(b"content-type", b"application/json"), *more]
     return Answer(200, headers, form.write_response(ident, request.model, text, usage))
 
 
 def _headers(decided: Decided, model: str) -> Headers:
-    """The same that stand over a model's answer, as far as there is no provider."""
-    told = {
+    """The headers of a model's answer, without those about a provider."""
+    headers = {
         "decision": decided.decision,
         "route": decided.route,
         "layer": decided.layer,
@@ -50,24 +49,24 @@ def _headers(decided: Decided, model: str) -> Headers:
         "confidence": f"{decided.confidence:.3f}",
         "model": model,
     }
-    return [(f"x-turnout-{name}".encode(), value.encode("latin-1", "replace")) for name, value in told.items()]
+    return [(f"x-turnout-{name}".encode(), value.encode("latin-1", "replace")) for name, value in headers.items()]
 
 
 async def _stream(
     form: Format, ident: str, request: ModelRequest, first: Event, events: AsyncGenerator[Event, None]
 ) -> AsyncGenerator[bytes, None]:
     live = LiveStream(form, ident, request.model, request.tokens)
-    said, event = False, first
+    has_text, event = False, first
     try:
         while True:
             if isinstance(event, Token):
-                said = True
+                has_text = True
                 yield live.feed(event.text)
             following = await anext(events, None)
             if following is None:
                 break
             event = following
-        if not said:
+        if not has_text:
             yield live.feed(_text(event))
         yield live.end()
     finally:
@@ -75,8 +74,8 @@ async def _stream(
 
 
 def _text(event: Event) -> str:
-    """What the last event says."""
+    """The text of the last event."""
     if isinstance(event, Failed):
         return event.reason
-    found: str = event.text if isinstance(event, Done) else getattr(event, "result", "")
-    return found
+    text: str = event.text if isinstance(event, Done) else getattr(event, "result", "")
+    return text

@@ -165,17 +165,17 @@ class HomeAssistant(Source):
         wait_s = self._site.timeout_s
         target = f"{self._site.path}/api/websocket"
         request = self._site.request("GET", target)._replace(credential=None, shielded=self._token is not None)
-        talk = await self._site.client.converse(request, wait_s)
+        socket = await self._site.client.open_socket(request, wait_s)
         try:
-            await talk.hear(wait_s)  # auth_required
+            await socket.receive(wait_s)  # auth_required
             token = self._token.reveal() if self._token is not None else ""
-            await talk.say(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
-            if msgspec.json.decode(await talk.hear(wait_s), type=_Reply).type != "auth_ok":
+            await socket.send(msgspec.json.encode({"type": "auth", "access_token": token}).decode())
+            if msgspec.json.decode(await socket.receive(wait_s), type=_Reply).type != "auth_ok":
                 raise LookupError("the token is not accepted")
 
             async def fetch(number: int, kind: str, wanted: Any, **more: object) -> Any:
-                await talk.say(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
-                reply = msgspec.json.decode(await talk.hear(wait_s), type=_Reply)
+                await socket.send(msgspec.json.encode({"id": number, "type": kind, **more}).decode())
+                reply = msgspec.json.decode(await socket.receive(wait_s), type=_Reply)
                 if reply.id != number or not reply.success:
                     raise LookupError(f"{kind} is not allowed")
                 return msgspec.json.decode(reply.result, type=wanted)
@@ -189,7 +189,7 @@ class HomeAssistant(Source):
             has_floors = any(area.floor_id for area in areas)
             floors = await fetch(5, "config/floor_registry/list", list[_Floor]) if has_floors else []
         finally:
-            await talk.close()
+            await socket.close()
         area_of_device = {device.id: device.area_id for device in devices}
         area_of = {entry.entity_id: entry.area_id or area_of_device.get(entry.device_id or "") for entry in entries}
         floor_names = {floor.floor_id: (floor.name, *floor.aliases) for floor in floors}
