@@ -93,7 +93,7 @@ class World(NamedTuple):
     def until(self, what: Callable[[], bool]) -> None:
         end = time.monotonic() + 20
         while not what():
-            assert time.monotonic() < end, (self.warnings, self.served.server._tasks)
+            assert time.monotonic() < end, (self.warnings, self.served.server._background)
             time.sleep(0.01)
 
     def is_alive(self) -> bool:
@@ -101,7 +101,7 @@ class World(NamedTuple):
         answered = call(
             self.served.url, "POST", "/v1/route", {"text": "where is it", "profile": server.runtime.profile}
         )
-        return answered.status == 200 and not any(task.done() for task in server._tasks)
+        return answered.status == 200 and not any(task.done() for task in server._background)
 
 
 @pytest.fixture(scope="module")
