@@ -41,7 +41,7 @@ from turnout.apps.claims.card import Card, CardConfidence, ClaimType, ClaimVerdi
 from turnout.apps.claims.exchange import starter_cards
 from turnout.apps.claims.library import ClaimLibrary
 from turnout.apps.claims.local import decide_locally
-from turnout.apps.claims.match import LabelledQuestion, Observed, fit_observed, observe, share_found
+from turnout.apps.claims.match import LabelledQuestion, ObservedMatch, fit_observed, observe, share_found
 from turnout.apps.claims.polarity import contradicts
 from turnout.learn.bound import p_of_many
 from turnout.models.embed import find_embedder
@@ -204,7 +204,7 @@ def snopes(embedder: Any) -> Section:
         return left_out("Snopes", "its data" if embedder else "the embedder")
     cards = [make_card(f"{at:05}", row["claim"]) for at, row in enumerate(claims)]
     first = found = plain = plain_wrong = 0
-    seen: list[Observed] = []
+    seen: list[ObservedMatch] = []
     with library_of(cards, embedder, imported=True) as library:
         kept = {card.claim_text: card.twin_of or card.id for card in library.list()}
         twins = len(cards) - len(set(kept.values()))
@@ -242,7 +242,7 @@ def snopes(embedder: Any) -> Section:
     return [Table("Snopes, local", ["measure", "value"], rows, note)], checks
 
 
-def at_bound(seen: Sequence[Observed], *, guarded: bool) -> float:
+def at_bound(seen: Sequence[ObservedMatch], *, guarded: bool) -> float:
     """The share found where exactly the bound of those without a card is admitted."""
     gate = fit_observed(seen, "snopes", guarded=guarded)
     wrong = sorted(
@@ -256,7 +256,7 @@ def at_bound(seen: Sequence[Observed], *, guarded: bool) -> float:
     return sum(hits) / len(seen)
 
 
-def split_halves(seen: Sequence[Observed]) -> tuple[int, float]:
+def split_halves(seen: Sequence[ObservedMatch]) -> tuple[int, float]:
     rng = random.Random(SEED)
     held, shares = 0, []
     for _ in range(SPLITS):

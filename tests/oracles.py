@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnout.text.fold import fold
-from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
+from turnout.text.match import OrderedPhrases, Pattern, Phrase, Regex, Substring, WholePhrase
 
 # --- words ----------------------------------------------------------------------------------------------------------
 
@@ -97,11 +97,11 @@ def finder(pattern: Pattern) -> Callable[[str], bool]:
             return lambda text: any(plain in text and search(text) is not None for plain, search in parts)
         case Substring(part):
             return lambda text: part in text
-        case Ordered(first, then):
+        case OrderedPhrases(first, then):
             pair = re.compile(f"{bounded(first)} .* {bounded(then)}").search
             plain = fold(first).text
             return lambda text: plain in text and pair(text) is not None
-        case Whole(forms):
+        case WholePhrase(forms):
             gap = rf"[\s{signs()}]*"
             whole = re.compile(f"{gap}(?:(?:{'|'.join(bounded(form) for form in forms)}){gap})+").fullmatch
             return lambda text: whole(text) is not None
@@ -149,16 +149,16 @@ def patterns_of(resolved: Mapping[str, Any]) -> list[Pattern]:
     for layer in resolved["layers"]:
         for signal in layer.get("signals", ()):
             found += [Phrase(tuple(words.split("|"))) for words in signal.get("words", ())]
-            found += [Ordered(first, then) for first, then in signal.get("ordered", ())]
-            found += [Whole(tuple(signal["whole"]))] if signal.get("whole") else []
+            found += [OrderedPhrases(first, then) for first, then in signal.get("ordered", ())]
+            found += [WholePhrase(tuple(signal["whole"]))] if signal.get("whole") else []
             found += [Regex(source) for source in signal.get("patterns", ())]
         for rule in layer.get("rules", ()):
             alternatives = rule["when"] if isinstance(rule["when"], list) else [rule["when"]]
             for when in (*alternatives, *([rule["unless"]] if "unless" in rule else [])):
                 for group in (when.get("any", ()), *when.get("all", ()), when.get("none", ())):
                     found += [Phrase(tuple(words.split("|"))) for words in group]
-                found += [Ordered(first, then) for first, then in when.get("ordered", ())]
-                found += [Whole(tuple(when["whole"]))] if when.get("whole") else []
+                found += [OrderedPhrases(first, then) for first, then in when.get("ordered", ())]
+                found += [WholePhrase(tuple(when["whole"]))] if when.get("whole") else []
                 found += [Regex(source) for key in ("patterns", "none_patterns") for source in when.get(key, ())]
         phrases = layer.get("phrases", {})
         found += [Phrase(tuple(words.split("|"))) for words in (one for group in phrases.values() for one in group)]

@@ -13,7 +13,7 @@ import pytest
 
 from turnout import Decision, Gate, Query, Reading, Router, Verdict, load
 from turnout.core.aside import INLINE
-from turnout.core.profile import Placed
+from turnout.core.profile import PlacedLayer
 from turnout.testing import (
     PassLayer,
     ScriptedLayer,
@@ -335,7 +335,7 @@ class TestWhereALayerRuns:
         layers = [place(local, "local"), place(one, "one", cost="network"), place(two, "two", cost="network")]
         router, seen = make_router(layers), []
 
-        def admit(asked: Placed, query: Query) -> str:
+        def admit(asked: PlacedLayer, query: Query) -> str:
             seen.append((asked.id, query.text))
             return "too expensive" if asked.id == "one" else ""
 
@@ -350,7 +350,7 @@ class TestWhereALayerRuns:
     def test_what_admission_raises_ends_the_routing(self) -> None:
         layer = ScriptedNetworkLayer([GOOD])
 
-        def admit(asked: Placed, query: Query) -> str:
+        def admit(asked: PlacedLayer, query: Query) -> str:
             raise LookupError("no money")
 
         with pytest.raises(LookupError, match="no money"):
@@ -388,7 +388,7 @@ def test_a_coroutine_from_a_local_layer_is_a_fault_and_nothing_is_left_unawaited
     assert [str(warning.message) for warning in seen] == []
 
 
-def placed_like_a_real_profile() -> list[Placed]:
+def placed_like_a_real_profile() -> list[PlacedLayer]:
     return [
         place(ScriptedLayer([Verdict(("first",), 0.4)]), "local", gate=Gate(0.7), who="S"),
         place(ScriptedNetworkLayer([Verdict(("third",), 0.8)]), "llm", gate=Gate(0.7), who="L"),

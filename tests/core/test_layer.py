@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from turnout import Layer, Reading, Reason, Verdict
-from turnout.core.layer import Absent, PlainLayer, adapt
+from turnout.core.layer import MissingLayer, PlainLayer, adapt
 from turnout.core.model import Demand
 from turnout.core.query import Query
 from turnout.testing import make_reading, place
@@ -123,5 +123,5 @@ def test_a_callable_keeps_what_it_provides() -> None:
 
 
 def test_an_absent_layer_passes_and_says_why() -> None:
-    layer = Absent("no model fills the slot")
+    layer = MissingLayer("no model fills the slot")
     assert (layer.absent, layer(make_reading("x"))) == ("no model fills the slot", None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from turnout import Decision, Gate, Query, Reading, Reason, Verdict
 from turnout.core.profile import Default, Fallback, Part
 from turnout.core.verdict import Fault, Who
-from turnout.layers.declared import Declared, DeclaredConfig
+from turnout.layers.declared import DeclaredConfig, DeclaredLayer
 from turnout.testing import PassLayer, ScriptedLayer, make_reading, make_router, place
 
 ROUTES = ("cheap", "middle", "dear")
@@ -309,7 +309,7 @@ class TestWithoutLayers:
 
 class TestDeclared:
     def layer(self, **config: Any) -> Any:
-        return place(Declared(DeclaredConfig(**config), ROUTES), "declared", who="D")
+        return place(DeclaredLayer(DeclaredConfig(**config), ROUTES), "declared", who="D")
 
     def test_a_declared_route_is_honoured_before_all_others(self) -> None:
         decision = decide(self.layer(), says("dear"), query=Query("a question", declared="cheap"))
@@ -361,7 +361,7 @@ class TestCeiling:
         assert "cheap" in decision.reasons[-1].text
 
     def test_a_declared_route_and_a_fallback_are_clamped_too(self) -> None:
-        declared = place(Declared(DeclaredConfig(), ROUTES), "declared", who="D")
+        declared = place(DeclaredLayer(DeclaredConfig(), ROUTES), "declared", who="D")
         assert decide(declared, query=Query("x", declared="dear", ceiling="cheap"), ordered=True).outcome == "Dk"
         assert decide(query=Query("x", ceiling="cheap"), ordered=True, fallback=Fallback("dear")).outcome == "Fk"
 

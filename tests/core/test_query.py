@@ -6,7 +6,7 @@ import pytest
 
 from turnout import Query, QueryError, QueryTooLarge, Turn, TurnoutError, UnknownRoute, load
 from turnout.core.query import MAX_CHARACTERS
-from turnout.layers.declared import Declared, DeclaredConfig
+from turnout.layers.declared import DeclaredConfig, DeclaredLayer
 from turnout.testing import PassLayer, ScriptedLayer, make_reading, make_router, place
 
 ROUTES = ("cheap", "middle", "dear")
@@ -53,7 +53,7 @@ def test_too_large_is_refused_by_both_drivers_before_any_layer() -> None:
 
 
 def declared(**config: Any) -> Any:
-    return place(Declared(DeclaredConfig(**config), ROUTES), "declared", who="D")
+    return place(DeclaredLayer(DeclaredConfig(**config), ROUTES), "declared", who="D")
 
 
 class Refused(NamedTuple):

@@ -14,7 +14,7 @@ from turnout import Query, Router, load
 from turnout.apps.caller import Budget
 from turnout.apps.ledger import TOOL_TOKENS, decide, spent_usd, worst_usd
 from turnout.core.errors import Refused
-from turnout.core.profile import Placed
+from turnout.core.profile import PlacedLayer
 from turnout.core.query import Turn
 from turnout.models.ask import Models
 from turnout.models.slot import Prices, SlotFile, Slots, make_slot
@@ -52,7 +52,7 @@ def with_model(
     return asyncio.run(run())
 
 
-def asking(profile: str) -> tuple[Placed, Slots]:
+def asking(profile: str) -> tuple[PlacedLayer, Slots]:
     """The layer of a profile that asks a model."""
     slots = slots_of("http://127.0.0.1:9/v1")
     router = load(profile, models=Models(slots, Client(Egress(slots.origins))))

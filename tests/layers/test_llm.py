@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from turnout import Query, Router, load
-from turnout.core.layer import Absent
+from turnout.core.layer import MissingLayer
 from turnout.core.model import Prompt
 from turnout.core.model import Reply as Spoken
 from turnout.core.registry import Supplies
@@ -424,7 +424,7 @@ def test_without_a_model_the_layer_is_absent() -> None:
     assert isinstance(llm(LlmConfig(), Supplies(("a",), NoPhrases(), models)), Llm)
     for missing in (None, models):
         found = llm(LlmConfig(slot="router"), Supplies(("a",), NoPhrases(), missing))
-        assert isinstance(found, Absent)
+        assert isinstance(found, MissingLayer)
         assert "turnout models set router" in found.absent
     decision = asyncio.run(untaught(load("tiers", config="")).route(UNSURE))
     assert (decision.route, decision.outcome) == ("MEDIUM", "Fl")

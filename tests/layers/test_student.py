@@ -21,7 +21,7 @@ from taught import LABELS, Words, keep, questions, teach, teach_staged
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.config.document import Document
 from turnout.config.resolve import build
-from turnout.core.layer import Absent
+from turnout.core.layer import MissingLayer
 from turnout.core.registry import Supplies
 from turnout.core.verdict import Verdict
 from turnout.layers.artefact import WEIGHTS
@@ -294,7 +294,7 @@ LACKING = [
 def test_absent(case: Lacking) -> None:
     config = StudentConfig(model=str(FIRST / case.folder), **case.config)
     found = student(config, supplies(embedder=case.embedder))
-    assert isinstance(found, Absent)
+    assert isinstance(found, MissingLayer)
     assert case.said in found.absent
     assert found(make_reading("where")) is None
 
@@ -365,8 +365,8 @@ def test_without_numpy(case: Numberless, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("turnout.layers.student.find_spec", lambda name: None)
     config = StudentConfig(model=str(tmp_path / "kept"))
     found = student(config, Supplies((*LABELS, *MANY), Lexicon(), profile="taught"))
-    assert isinstance(found, Absent) is case.absent
-    if isinstance(found, Absent):
+    assert isinstance(found, MissingLayer) is case.absent
+    if isinstance(found, MissingLayer):
         assert "pip install 'turnout[student]'" in found.absent
 
 

@@ -13,13 +13,13 @@ from turnout.text.fold import fold, fold_javascript
 from turnout.text.match import (
     Lexicon,
     Matcher,
-    Ordered,
+    OrderedPhrases,
     Pattern,
     Phrase,
     Regex,
     Substring,
     UnwrappableRegex,
-    Whole,
+    WholePhrase,
     wrap_regex,
 )
 from wild_text import SCRIPTS, Salad, router, texts
@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 PROVE = Phrase(("prove", "proves"))
-GREETING = Whole(("hi", "thank you", "привет", "你好"))
+GREETING = WholePhrase(("hi", "thank you", "привет", "你好"))
 
 CASES = [
     Case(
@@ -86,7 +86,7 @@ CASES = [
     Case("german-folds", Phrase(("Straße",)), ("straße", "STRASSE", "die Strasse."), ("strassen", "hauptstraße")),
     Case(
         "ordered",
-        Ordered("what does", "mean"),
+        OrderedPhrases("what does", "mean"),
         ("what does it mean", "What does a b c mean?", "x\nwhat does it mean\ny", "what does (x) ,  mean"),
         (
             *("what does mean", "what does  mean", "mean what does", "what does it\nmean", "what does\nit mean"),
@@ -95,7 +95,7 @@ CASES = [
     ),
     Case(
         "ordered-russian",
-        Ordered("что значит", "слово"),
+        OrderedPhrases("что значит", "слово"),
         ("что значит это слово?", "Что значит 字 слово"),
         ("что значит слово", "что значит\nэто слово", "что значит это словом"),
     ),
@@ -175,11 +175,11 @@ FOREIGN: list[Pattern] = [
     *(Phrase((words,)) for words in ("とは", "ステップ", "무엇", "설명", "🤔", "c++", "c#", ".net", "№ 5", "ﬁnd", "½")),
     Phrase(("explica", "explicar", "explicación")),
     Phrase(("докажите", "доказать", "proof")),
-    Ordered("qué significa", "palabra"),
-    Ordered("что значит", "слово"),
-    Ordered("什么", "意思"),
-    Ordered("step", "字"),
-    Whole(("привет", "hola", "你好", "γεια σου", "γεια", "שלום", "नमस्ते", "สวัสดี", "안녕", "hi")),
+    OrderedPhrases("qué significa", "palabra"),
+    OrderedPhrases("что значит", "слово"),
+    OrderedPhrases("什么", "意思"),
+    OrderedPhrases("step", "字"),
+    WholePhrase(("привет", "hola", "你好", "γεια σου", "γεια", "שלום", "नमस्ते", "สวัสดี", "안녕", "hi")),
     Regex(r"\bпервое\b[^\n]*\bзатем\b"),
     Regex(r"\bшаг\s+\d"),
     Regex(r"\bétape\s+\d"),
@@ -210,9 +210,9 @@ WORDS = [
     word
     for pattern in PATTERNS
     for word in (
-        *(pattern.forms if isinstance(pattern, Phrase | Whole) else ()),
+        *(pattern.forms if isinstance(pattern, Phrase | WholePhrase) else ()),
         *((pattern.text,) if isinstance(pattern, Substring) else ()),
-        *((f"{pattern.first} x {pattern.then}",) if isinstance(pattern, Ordered) else ()),
+        *((f"{pattern.first} x {pattern.then}",) if isinstance(pattern, OrderedPhrases) else ()),
     )
 ]
 WORDS += ["первое", "затем", "шаг 1", "étape 2", "第3步", "cafés con", "año η", "first", "then", "step 4", "5. ", "2+2"]

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from turnout.core.aside import aside
 from turnout.core.decision import Decision, Step, new_id
 from turnout.core.errors import Refused
-from turnout.core.profile import Placed, Profile
+from turnout.core.profile import PlacedLayer, Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.models.ask import Models
@@ -309,7 +309,7 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
     if budget.is_limited:
         budget.check()
 
-    def admit(place: Placed, query: Query) -> str:
+    def admit(place: PlacedLayer, query: Query) -> str:
         """Reserve what a layer may cost; the reason if it must not be asked."""
         nonlocal held_usd
         worst = worst_usd(place, query, slots)
@@ -331,7 +331,7 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
             budget.settle(held_usd, 0.0)
 
 
-def worst_usd(place: Placed, query: Query, slots: Slots) -> float | None:
+def worst_usd(place: PlacedLayer, query: Query, slots: Slots) -> float | None:
     """The most that a layer's model can cost for a query: 0 without a model, None without a known price."""
     most = place.call.demand(query) if place.cost == "network" and place.call is not None else None
     if most is None:

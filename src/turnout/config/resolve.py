@@ -17,7 +17,7 @@ from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError
 from turnout.core.layer import Layer
 from turnout.core.model import Asks
-from turnout.core.profile import Part, PatternSource, Placed, Profile
+from turnout.core.profile import Part, PatternSource, PlacedLayer, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, broken, kinds
 from turnout.core.verdict import Verdict, check_verdict, contain
@@ -111,7 +111,7 @@ def _split(
     config: SplitConfig | None,
     matcher: Matcher,
     lexicon: Lexicon,
-    placed: tuple[Placed, ...],
+    placed: tuple[PlacedLayer, ...],
     routes: tuple[str, ...],
     read: Callable[[Query], Reading],
 ) -> Callable[[Reading], tuple[Part, ...]] | None:
@@ -159,7 +159,7 @@ def _find_students(supplies: Supplies, tree: Tree, entry: Any, students: Mapping
     return replace(supplies, find_student=find)
 
 
-def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
+def _name_models(tree: Tree, placed: tuple[PlacedLayer, ...]) -> Tree:
     """The tree with the digest of every trained model that serves, so that its decisions can be reproduced."""
     served = {place.id: found for place in placed if place.call is not None and (found := place.call.artefact)}
     if not served:
@@ -168,17 +168,17 @@ def _name_models(tree: Tree, placed: tuple[Placed, ...]) -> Tree:
     return {**tree, "layers": layers}
 
 
-def _place(entry: Any, supplies: Supplies) -> Placed:
+def _place(entry: Any, supplies: Supplies) -> PlacedLayer:
     head = msgspec.convert(entry, LayerHead, strict=False)
     kind = kinds().get(head.kind)
     deadline_ms = head.deadline_ms if head.deadline_ms is not None else NETWORK_DEADLINE_MS
     layer: Layer | None = None if kind is None else _construct(entry, replace(supplies, deadline_ms=deadline_ms))
     if kind is None or layer is None or layer.absent:
         absent = layer.absent if layer is not None else ""
-        return Placed(
+        return PlacedLayer(
             layer_id(entry), head.kind, "free", "R", head.accept, deadline_ms, None, absent=absent, needs="install"
         )
-    return Placed(
+    return PlacedLayer(
         id=layer_id(entry),
         kind=head.kind,
         cost=layer.cost or kind.cost,

@@ -38,7 +38,7 @@ SPANS = {"hour": 3_600_000, "day": 86_400_000, "week": 7 * 86_400_000, "month": 
 FIELDS = ("profile", "route", "by", "outcome", "session", "key", "verdict", "text", "span", "since", "until", "tenant")
 
 
-class Filled(NamedTuple):
+class FilterForm(NamedTuple):
     """The fields of the form, and the filter they make."""
 
     said: Mapping[str, str]
@@ -54,7 +54,7 @@ class Filled(NamedTuple):
         return f"{path}?{urlencode(asked)}" if asked else path
 
 
-def read_filter(options: Mapping[str, str], at_ms: int) -> Filled:
+def read_filter(options: Mapping[str, str], at_ms: int) -> FilterForm:
     """The filter of the form; raises Refused for an invalid one."""
     said = {name: options.get(name, "").strip()[:200] for name in FIELDS}
     letters = said["outcome"]
@@ -80,7 +80,7 @@ def read_filter(options: Mapping[str, str], at_ms: int) -> Filled:
         key=said["key"] or None,
         verdict=next((one for one in JUDGEMENTS if one == verdict), None),
     )
-    return Filled(said, wanted)
+    return FilterForm(said, wanted)
 
 
 def _moment(text: str) -> int:

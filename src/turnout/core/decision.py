@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from .layer import Explain
 from .policy import Policy
-from .profile import Part, Placed, Profile
+from .profile import Part, PlacedLayer, Profile
 from .query import Query
 from .verdict import Fault, Gate, Reason, Verdict, contain, keep, readable, show
 
@@ -31,7 +31,7 @@ Ended = Literal["accepted", "held", "passed", "timeout", "error", "invalid", "br
 class Step(Struct, frozen=True, gc=False):
     """How one layer ended."""
 
-    place: Placed
+    place: PlacedLayer
     ended: Ended
     elapsed_ns: int = 0
     verdict: Verdict | None = None
@@ -62,7 +62,7 @@ class Step(Struct, frozen=True, gc=False):
         return () if verdict is None or layer is None else _render(self.place, layer.elaborate, verdict)
 
 
-def _render(place: Placed, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
+def _render(place: PlacedLayer, explain: Explain | None, verdict: Verdict, ended: str = "") -> tuple[Reason, ...]:
     """The reasons that `explain` gives for a verdict; with `ended`, also the verdict's own and why it was held."""
     reasons = verdict.reasons if ended else ()
     if explain is not None:
@@ -83,7 +83,7 @@ def _render(place: Placed, explain: Explain | None, verdict: Verdict, ended: str
     return reasons
 
 
-def _repair(place: Placed, explained: object) -> tuple[Any, ...]:
+def _repair(place: PlacedLayer, explained: object) -> tuple[Any, ...]:
     """The reasons for an explanation that is not a tuple."""
     if isinstance(explained, list):
         return tuple(explained)
@@ -91,7 +91,7 @@ def _repair(place: Placed, explained: object) -> tuple[Any, ...]:
     return (Reason("explain.error", f"{place.id} cannot explain itself: {detail}"),)
 
 
-def _readable(place: Placed, reason: object) -> Reason:
+def _readable(place: PlacedLayer, reason: object) -> Reason:
     """The reason with text that can be encoded, or one that says that this is no reason."""
     if type(reason) is Reason and isinstance(reason.text, str):
         return Reason(reason.code, readable(reason.text))
@@ -338,7 +338,7 @@ def _model_of(step: Step) -> str | None:
 _encode = json.Encoder().encode
 
 
-def idle_step(place: Placed) -> Step:
+def idle_step(place: PlacedLayer) -> Step:
     """The step of a layer that is not asked: its kind is not installed, or what it judges by is missing."""
     why = place.absent or f"no installed package provides {place.kind}"
     missing = Fault("skipped", why) if place.needs == "install" else None

@@ -95,7 +95,7 @@ class PlainLayer(Layer):
         return any(map(asyncio.iscoroutinefunction, (self.judge, type(self.judge).__call__)))
 
 
-class Absent(Layer):
+class MissingLayer(Layer):
     """Takes the place of a layer that cannot be built here."""
 
     def __init__(self, why: str) -> None:

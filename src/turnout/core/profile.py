@@ -49,7 +49,7 @@ Needs = Literal[JudgesBy, "install"]
 """What a layer judges by. `install`: its kind is not installed, or the model it would serve is missing."""
 
 
-class Placed(Struct, frozen=True):
+class PlacedLayer(Struct, frozen=True):
     """A layer in its place in a profile. `call` is None if it cannot be asked here."""
 
     id: str
@@ -94,7 +94,7 @@ class Profile(Struct, frozen=True, eq=False):
     hash: str
     description: str
     routes: tuple[str, ...]
-    layers: tuple[Placed, ...]
+    layers: tuple[PlacedLayer, ...]
     policies: Mapping[str, Policy]
     fallback: Fallback
     read: Callable[[Query], Reading]

@@ -21,20 +21,20 @@ from .decision import Decision, Step, idle_step, new_id
 from .embed import Embeds
 from .errors import QueryError, QueryTooLarge, ReplayMismatch
 from .policy import Policy
-from .profile import Default, Fallback, Part, Placed, Profile
+from .profile import Default, Fallback, Part, PlacedLayer, Profile
 from .query import MAX_CHARACTERS, Query, Reading
 from .verdict import Answer, Fault, How, Reason, Verdict, check_verdict, contain, show, to_fault
 
-Steps = Generator[tuple[Placed, Reading], tuple[Answer, int], Decision]
+Steps = Generator[tuple[PlacedLayer, Reading], tuple[Answer, int], Decision]
 """Yields (layer, reading), is sent (answer, nanoseconds it took), returns the decision."""
 
-Ask = Callable[[Placed, Reading], tuple[Answer, int]]
+Ask = Callable[[PlacedLayer, Reading], tuple[Answer, int]]
 """Asks a layer at once: its answer, and how many nanoseconds it took."""
 
 Stamp = Callable[[int, tuple[Step, ...], Part | None], tuple[str, int]]
 """What only the driver knows about a decision: its id, and the nanoseconds since it was started."""
 
-Admit = Callable[[Placed, Query], str]
+Admit = Callable[[PlacedLayer, Query], str]
 """Why a network layer may not be asked about a query; an empty string if it may."""
 
 # With less than this left of the deadline a layer is not started: it could not finish in time.
@@ -382,7 +382,7 @@ def _ask_recorded(recorded: Mapping[str, Iterable[Answer]]) -> Ask:
     """Asks local layers; a network layer gives the next of its recorded answers, or passes."""
     answers = {layer: iter(found) for layer, found in recorded.items()}
 
-    def ask(place: Placed, reading: Reading) -> tuple[Answer, int]:
+    def ask(place: PlacedLayer, reading: Reading) -> tuple[Answer, int]:
         if place.cost == "network":
             return next(answers.get(place.id, iter(())), None), 0
         return _ask_now(place, reading)
@@ -418,7 +418,7 @@ def _is_short(query: Query) -> bool:
     return size <= INLINE and query.text.isascii() and all(turn.text.isascii() for turn in query.turns)
 
 
-def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, Reading] | Decision:
+def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[PlacedLayer, Reading] | Decision:
     """The next layer to ask, or the decision. StopIteration cannot cross from a thread to the event loop."""
     try:
         return steps.send(answer)  # type: ignore[arg-type]
@@ -427,7 +427,7 @@ def _advance(steps: Steps, answer: tuple[Answer, int] | None) -> tuple[Placed, R
         return decision
 
 
-def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
+def _ask_now(place: PlacedLayer, reading: Reading) -> tuple[Answer, int]:
     if place.cost == "network":
         return Fault("skipped", "a network layer is not asked by route_sync"), 0
     started = perf_counter_ns()
@@ -443,7 +443,7 @@ def _ask_now(place: Placed, reading: Reading) -> tuple[Answer, int]:
     return answer, elapsed
 
 
-async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer, int]:
+async def _ask(place: PlacedLayer, reading: Reading, left_ms: float) -> tuple[Answer, int]:
     """Ask a layer in a task or thread, within its deadline and what is left of the profile's."""
     if left_ms < MIN_LEFT_MS:
         return Fault("timeout", f"not started: {max(left_ms, 0):.0f} ms were left of the deadline"), 0
@@ -462,7 +462,7 @@ async def _ask(place: Placed, reading: Reading, left_ms: float) -> tuple[Answer,
     return _outcome(task), perf_counter_ns() - started
 
 
-async def _call(place: Placed, reading: Reading) -> Any:
+async def _call(place: PlacedLayer, reading: Reading) -> Any:
     """Await a coroutine layer; run a plain function in a thread."""
     call: Any = place.call
     if call.awaits:

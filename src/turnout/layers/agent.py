@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from turnout.core.layer import Absent
+from turnout.core.layer import MissingLayer
 from turnout.core.registry import kind
 
 
@@ -15,5 +15,5 @@ class AgentConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @kind("agent.v1", cost="network", who="A", by_app=True)
-def agent(config: AgentConfig) -> Absent:
-    return Absent("an agent decides where its tools are: in the application, not from the profile alone")
+def agent(config: AgentConfig) -> MissingLayer:
+    return MissingLayer("an agent decides where its tools are: in the application, not from the profile alone")

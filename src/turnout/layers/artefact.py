@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from turnout.core.errors import ArtefactUnreadable
 from turnout.text.file import read_bytes, reason_of
 
-from .npz import MOST_BYTES, Form, Packed, read_arrays
+from .npz import MOST_BYTES, Form, PackedArray, read_arrays
 
 if TYPE_CHECKING:
     from .npz import Array
@@ -121,7 +121,7 @@ def read_manifest(folder: Path, kind: type[M]) -> M:
     return manifest
 
 
-def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, Packed]]:
+def read_artefact(folder: Path, kind: type[M]) -> tuple[M, dict[str, PackedArray]]:
     """The manifest and the arrays of a folder, whose types and shapes are checked; raises ArtefactUnreadable."""
     manifest = read_manifest(folder, kind)
     return manifest, read_weights(folder, manifest, read_packed(folder, manifest))
@@ -136,12 +136,12 @@ def read_packed(folder: Path, manifest: Manifest) -> bytes:
     return raw
 
 
-def read_weights(folder: Path, manifest: Manifest, raw: bytes) -> dict[str, Packed]:
+def read_weights(folder: Path, manifest: Manifest, raw: bytes) -> dict[str, PackedArray]:
     """The arrays in the content of a weights file, after their types and shapes are checked."""
     return read_arrays(folder / WEIGHTS, raw, lambda forms: check_forms(manifest, forms))
 
 
-def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, Packed]) -> dict[str, Array]:
+def unpack_arrays(folder: Path, manifest: Manifest, packed: Mapping[str, PackedArray]) -> dict[str, Array]:
     """The arrays as NumPy arrays, after their numbers are checked."""
     arrays = {name: one.numpy() for name, one in packed.items()}
     for problem in check_arrays(manifest, arrays):

@@ -38,7 +38,7 @@ class DeclaredConfig(Struct, frozen=True, forbid_unknown_fields=True):
         return problems
 
 
-class Declared(Layer):
+class DeclaredLayer(Layer):
     judges_by: JudgesBy | None = "declared"
 
     def __init__(self, config: DeclaredConfig, routes: tuple[str, ...]) -> None:
@@ -66,5 +66,5 @@ class Declared(Layer):
 
 
 @kind("declared.v1", cost="free", who="D")
-def declared(config: DeclaredConfig, supplies: Supplies) -> Declared:
-    return Declared(config, supplies.routes)
+def declared(config: DeclaredConfig, supplies: Supplies) -> DeclaredLayer:
+    return DeclaredLayer(config, supplies.routes)

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from turnout.core.embed import Embeds
-from turnout.core.layer import Absent, Layer
+from turnout.core.layer import Layer, MissingLayer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -117,17 +117,21 @@ def _say(share: float) -> str:
 
 
 @kind("gain.v1", cost="cpu", who="E")
-def gain(config: GainConfig, supplies: Supplies) -> Gain | Absent:
+def gain(config: GainConfig, supplies: Supplies) -> Gain | MissingLayer:
     folder = find_folder(config, supplies)
     name = supplies.profile or "NAME"
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return Absent(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
+        return MissingLayer(f"nothing was learnt from outcomes yet{pinned} (turnout train -p {name} --outcomes FILE)")
     if find_spec("numpy") is None:
-        return Absent("what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')")
+        return MissingLayer(
+            "what was learnt is served with NumPy, which is not installed (pip install 'turnout[student]')"
+        )
     gains = read_gains(folder)
     manifest = gains.manifest
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
+        return MissingLayer(
+            f"the model in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)"
+        )
     check_trained_routes(folder, manifest.tiers, supplies, " --outcomes FILE")
     return Gain(config, gains, supplies.embedder)

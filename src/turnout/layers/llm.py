@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, json
 from msgspec.structs import replace
 
 from turnout.core.errors import NetError, TimedOut
-from turnout.core.layer import Absent, Layer
+from turnout.core.layer import Layer, MissingLayer
 from turnout.core.model import Asks, Demand, Prompt
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Supplies, kind
@@ -177,10 +177,10 @@ def _key(*names: str) -> bytes:
 
 
 @kind("llm.v1", cost="network", who="L")
-def llm(config: LlmConfig, supplies: Supplies) -> Llm | Absent:
+def llm(config: LlmConfig, supplies: Supplies) -> Llm | MissingLayer:
     models, slot = supplies.models, config.model or config.slot
     if models is None or not models.has(slot):
-        return Absent(f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)")
+        return MissingLayer(f"no model fills the slot {slot!r} (turnout models set {slot} PROVIDER/MODEL)")
     return Llm(config, supplies, models)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from turnout.text.ngram import Ngrams
 
-from .term_head import FEW, Heard
+from .term_head import FEW, WordResult
 
 if TYPE_CHECKING:
     from .npz import Array
@@ -31,7 +31,7 @@ class NgramHead:
         self._bias = arrays["ngram_bias"]
         self._unknown = len(rows)
 
-    def hear(self, folded: str, characters: int | None = None) -> Heard:
+    def hear(self, folded: str, characters: int | None = None) -> WordResult:
         np = self._np
         text = folded[:characters][: self.ngrams.characters]
         buckets, values = self.ngrams.of(text)
@@ -41,7 +41,7 @@ class NgramHead:
             given = np.array(values, np.float32)
             known = float((given * given) @ (rows < self._unknown).astype(np.float32))
             scores = scores + (given * self._scales[rows]) @ self._weights[rows].astype(np.float32)
-        return Heard(text, scores.tolist() if self._few else scores, known)
+        return WordResult(text, scores.tolist() if self._few else scores, known)
 
     def pushes(self, text: str, best: int, second: int) -> list[tuple[str, float]]:
         np = self._np

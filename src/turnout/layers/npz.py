@@ -55,7 +55,7 @@ class Form(NamedTuple):
     shape: tuple[int, ...]
 
 
-class Packed(NamedTuple):
+class PackedArray(NamedTuple):
     """An array as in the file."""
 
     form: Form
@@ -103,7 +103,7 @@ class _Member(NamedTuple):
 Check = Callable[[Mapping[str, Form]], list[str]]
 
 
-def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, Packed]:
+def read_arrays(path: Path, raw: bytes, check: Check) -> dict[str, PackedArray]:
     """Every array of a file by its name. `check` returns the problems of their types and shapes."""
     try:
         _check_directory(raw)
@@ -189,7 +189,7 @@ def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> 
     return _Member(entry, start, form, descr, header["order"] == b"True")
 
 
-def _unpack(packed: zipfile.ZipFile, member: _Member) -> Packed:
+def _unpack(packed: zipfile.ZipFile, member: _Member) -> PackedArray:
     with packed.open(member.entry) as file:
         raw = file.read(member.entry.file_size)
-    return Packed(member.form, member.descr, member.columns_first, raw[member.start :])
+    return PackedArray(member.form, member.descr, member.columns_first, raw[member.start :])

@@ -15,7 +15,7 @@ from turnout.core.policy import Name
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
-from turnout.text.match import Ordered, Pattern, Phrase, Regex, Whole
+from turnout.text.match import OrderedPhrases, Pattern, Phrase, Regex, WholePhrase
 
 from .check import unknown
 
@@ -163,8 +163,8 @@ def _tests(when: Condition, code: str, supplies: Supplies) -> list[Test]:
     groups: list[list[Pattern]] = [
         phrases(when.any),
         *map(phrases, when.all),
-        [Ordered(first, then) for first, then in when.ordered],
-        [Whole(when.whole)] if when.whole else [],
+        [OrderedPhrases(first, then) for first, then in when.ordered],
+        [WholePhrase(when.whole)] if when.whole else [],
         [Regex(source) for source in when.patterns],
     ]
     tests += [_found(ids(group)) for group in groups if group]

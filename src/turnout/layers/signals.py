@@ -23,7 +23,7 @@ from turnout.core.layer import Layer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
-from turnout.text.match import Ordered, Pattern, Phrase, Regex, Substring, Whole
+from turnout.text.match import OrderedPhrases, Pattern, Phrase, Regex, Substring, WholePhrase
 from turnout.text.tokens import UNITS_PER_TOKEN
 
 from .signals_config import Bands, Override, Ranking, Signal, SignalsConfig, Term
@@ -305,9 +305,9 @@ def _patterns(signal: Signal, match: str) -> Iterator[tuple[Pattern, str]]:
         forms = tuple(word.split("|"))
         yield (Substring(forms[0]) if match == "substring" else Phrase(forms)), forms[0]
     for first, then in signal.ordered:
-        yield Ordered(first, then), f"{first} … {then}"
+        yield OrderedPhrases(first, then), f"{first} … {then}"
     if signal.whole:
-        yield Whole(signal.whole), signal.whole_label
+        yield WholePhrase(signal.whole), signal.whole_label
     for source in signal.patterns:
         yield Regex(source), ""
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from turnout.core.embed import Embeds
 from turnout.core.errors import ConfigError, Problem, suggest
-from turnout.core.layer import Absent, Cost, Layer
+from turnout.core.layer import Cost, Layer, MissingLayer
 from turnout.core.query import Reading
 from turnout.core.registry import Supplies, kind
 from turnout.core.verdict import Reason, Verdict
@@ -190,14 +190,16 @@ class RemoteStudent(Student):
 
 
 @kind("student.v1", cost="cpu", who="E")
-def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
+def student(config: StudentConfig, supplies: Supplies) -> Student | MissingLayer:
     folder = find_folder(config, supplies)
     if folder is None:
         pinned = f" of digest {config.artefact}" if config.artefact else ""
-        return Absent(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
+        return MissingLayer(f"no trained student{pinned} (turnout train -p {supplies.profile or 'NAME'})")
     manifest = read_manifest(folder, StudentManifest)
     if config.artefact and manifest.digest != config.artefact:
-        return Absent(f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)")
+        return MissingLayer(
+            f"the student in {folder} is {manifest.digest}, not {config.artefact} (turnout student promote)"
+        )
     check_trained_routes(folder, manifest.labels, supplies)
     for route in (*config.least, *(config.short.least if config.short is not None else ())):
         if route not in supplies.routes:
@@ -205,7 +207,9 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
             raise ConfigError([Problem(supplies.profile or "profile", why)])
     by_words = manifest.terms is not None and len(manifest.labels) <= FEW
     if not by_words and find_spec("numpy") is None:
-        return Absent("this student is served with NumPy, which is not installed (pip install 'turnout[student]')")
+        return MissingLayer(
+            "this student is served with NumPy, which is not installed (pip install 'turnout[student]')"
+        )
     needed, embedder = manifest.embedder, supplies.embedder
     # A remote embedder knows its width only after its first answer.
     fits = (
@@ -216,8 +220,10 @@ def student(config: StudentConfig, supplies: Supplies) -> Student | Absent:
     )
     if needed is not None and not fits and manifest.terms is None:
         if embedder is None:
-            return Absent(f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)")
-        return Absent(
+            return MissingLayer(
+                f"it was trained with the embedder {needed.name}, and none is here (turnout-build-minilm)"
+            )
+        return MissingLayer(
             f"it was trained with the embedder {needed.name}, here is {embedder.name}: their vectors do not "
             f"compare (turnout-build-minilm, or turnout train -p {supplies.profile or 'NAME'})"
         )

@@ -34,7 +34,7 @@ from .artefact import (
     unpack_arrays,
 )
 from .ngram_head import NgramHead
-from .term_head import FEW, SHAPE_NUMBERS, Heard, TermHead, Terms
+from .term_head import FEW, SHAPE_NUMBERS, TermHead, Terms, WordResult
 
 if TYPE_CHECKING:
     from .npz import Array
@@ -99,7 +99,7 @@ class Confidence(Struct, frozen=True, forbid_unknown_fields=True):
     """The share of out-of-scope questions that it was fitted for."""
 
 
-class Alone(Struct, frozen=True, forbid_unknown_fields=True):
+class WordStage(Struct, frozen=True, forbid_unknown_fields=True):
     """The first stage: the word head alone."""
 
     temperature: Positive
@@ -129,7 +129,7 @@ class StudentManifest(Manifest, frozen=True, kw_only=True, forbid_unknown_fields
     confidence: Confidence
     metrics: Mapping[str, float]
     oos_rows: Count
-    alone: Alone | None = None
+    alone: WordStage | None = None
     """The first of two stages; None if there is only one."""
 
     def contradictions(self) -> list[str]:
@@ -219,18 +219,18 @@ class StudentModel:
         self._first = manifest.alone
         """The stage of words alone: the first or only one."""
         if vectors is None and (manifest.terms is None or manifest.alone is None):
-            self._first = Alone(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
+            self._first = WordStage(manifest.temperature, manifest.abstention, manifest.confidence, AS_IT_IS, 0.0)
 
     def judge(self, folded: str, vector: Array | None = None) -> StudentAnswer:
         """Judge a folded text. A student of vectors uses this vector if the words are not enough."""
         return self.judge_heard(self.hear(folded), vector)
 
-    def judge_heard(self, heard: Heard, vector: Array | None) -> StudentAnswer:
+    def judge_heard(self, heard: WordResult, vector: Array | None) -> StudentAnswer:
         """Judge in both stages."""
         judged = self.judge_alone(heard)
         return self.judge_whole(heard, vector) if judged is None else judged
 
-    def judge_alone(self, heard: Heard) -> StudentAnswer | None:
+    def judge_alone(self, heard: WordResult) -> StudentAnswer | None:
         """Judge by the words alone; None if that is not sure enough."""
         stage = self._first
         if stage is None:
@@ -243,7 +243,7 @@ class StudentModel:
             return None
         return replace(judged, knownness=stage.known.of(judged.knownness), alone=True)
 
-    def judge_whole(self, heard: Heard, vector: Array | None) -> StudentAnswer:
+    def judge_whole(self, heard: WordResult, vector: Array | None) -> StudentAnswer:
         """Judge by words and vector."""
         if vector is None or self._vectors is None:
             raise ValueError(f"this student needs a vector of {self.manifest.embedder} for this text")
@@ -256,14 +256,16 @@ class StudentModel:
             strange |= self._is_strange(heard, manifest.alone.abstention)
         return self._decide(logits.tolist() if self._few else logits, near, manifest, strange=strange)
 
-    def _is_strange(self, heard: Heard, abstention: Abstention) -> bool:
+    def _is_strange(self, heard: WordResult, abstention: Abstention) -> bool:
         """Whether a text's words have next to nothing in common with the training rows."""
         if self.manifest.terms is None:
             return abstention.near.is_below(heard.known, STRANGE)
         familiar = heard.words >= FAMILIAR_WORDS and self._learnt_little
         return not familiar and abstention.near.is_below(heard.known, STRANGE_WORDS)
 
-    def _decide(self, logits: Scores, near: float, curves: Alone | StudentManifest, *, strange: bool) -> StudentAnswer:
+    def _decide(
+        self, logits: Scores, near: float, curves: WordStage | StudentManifest, *, strange: bool
+    ) -> StudentAnswer:
         best, second, logit, probabilities, others = _weigh_few(logits) if isinstance(logits, list) else _weigh(logits)
         lead = -log(max(others, LEAST))
         abstention, confidence = curves.abstention, curves.confidence

@@ -166,7 +166,7 @@ class Memo(dict[str, V]):
         return value
 
 
-class Heard(Struct, frozen=True, gc=False):
+class WordResult(Struct, frozen=True, gc=False):
     """The result of a word head for a text."""
 
     text: str
@@ -220,12 +220,12 @@ class TermHead:
         self._words = Memo(self._weigh)
         self._runs = Memo(self._weigh_run)
 
-    def hear(self, folded: str, characters: int | None = None) -> Heard:
+    def hear(self, folded: str, characters: int | None = None) -> WordResult:
         """Score a text, or this many characters of it."""
         text = self.terms.cut(folded if characters is None else folded[:characters])
         read = self._read(text)
         if not read:
-            return Heard(text, self._score([0.0] * self._labels, 0.0, NO_SHAPE), 0.0)
+            return WordResult(text, self._score([0.0] * self._labels, 0.0, NO_SHAPE), 0.0)
         tokens, rows, before, adds = zip(*read, strict=True)
         words = dict(zip(tokens, adds, strict=True))
         pairs = self.terms.of_pairs(rows, before, self._width)
@@ -234,7 +234,7 @@ class TermHead:
         count, empty = len(words), ZERO * (none + WORD_COUNTS * len(pairs))
         added = [one + WORD_COUNTS * other - empty for one, other in zip(own, paired, strict=True)]
         scores = self._score(added, self._step / sqrt(count), measure_shape(text, len(tokens), count))
-        return Heard(text, scores, (known + learnt) / (count + len(pairs)), known / count)
+        return WordResult(text, scores, (known + learnt) / (count + len(pairs)), known / count)
 
     def _read(self, text: str) -> list[WeighedWord]:
         """The words of a text, in their order. No word spans a space."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from turnout.layers.student_model import LEAST, Abstention, Alone, Confidence, Scale
+from turnout.layers.student_model import LEAST, Abstention, Confidence, Scale, WordStage
 
 Floats = npt.NDArray[Any]
 
@@ -231,7 +231,7 @@ def choose_sure(alone: StageAnswers, whole: StageAnswers, truth: Truth) -> float
     return float(stated[ends[-1]]) if len(ends) else None
 
 
-def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, truth: Truth) -> Alone:
+def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, truth: Truth) -> WordStage:
     """The first stage of a student with two. If the word head is never sure enough, it needs a confidence of 1."""
     sure = choose_sure(alone, whole, truth)
     taken = truth.judged if sure is None else truth.judged[alone.stated[truth.judged] >= sure]
@@ -239,10 +239,10 @@ def fit_alone(alone: StageAnswers, temperature: float, whole: StageAnswers, trut
     # Scaled so that the knownness of the questions it answers has the mean and spread that both heads together give.
     spread = max(float(own.std()), LEAST_SPREAD) / max(float(other.std()), LEAST_SPREAD)
     known = Scale(float(own.mean()) - float(other.mean()) * spread, spread)
-    return Alone(temperature, alone.abstention, alone.confidence, known, 1.0 if sure is None else sure)
+    return WordStage(temperature, alone.abstention, alone.confidence, known, 1.0 if sure is None else sure)
 
 
-def serve(alone: StageAnswers, stage: Alone, whole: StageAnswers) -> tuple[StageAnswers, npt.NDArray[np.bool_]]:
+def serve(alone: StageAnswers, stage: WordStage, whole: StageAnswers) -> tuple[StageAnswers, npt.NDArray[np.bool_]]:
     """The answers of the two stages together, and which of them the first stage gave."""
     early = alone.stated >= stage.sure
     knownness = (alone.knownness - stage.known.mean) / stage.known.spread

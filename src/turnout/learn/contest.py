@@ -19,7 +19,7 @@ from turnout.config.resolve import build
 from turnout.config.settings import settings_file
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, suggest
-from turnout.core.profile import Placed, Profile
+from turnout.core.profile import PlacedLayer, Profile
 from turnout.core.query import Query
 from turnout.core.router import Router
 from turnout.core.verdict import Verdict
@@ -82,7 +82,7 @@ def open_contest(
     )
 
 
-def place_of(router: Router, layer: str) -> Placed:
+def place_of(router: Router, layer: str) -> PlacedLayer:
     """The layer; raises LearnError if no model in it can be asked here."""
     profile = router.profile
     placed = next((placed for placed in profile.layers if placed.id == layer), None)

@@ -279,7 +279,7 @@ def _share(name: str, what: str, before: Sequence[bool], recent: Sequence[bool])
 # --- when to train again
 
 
-class Due(Struct, frozen=True):
+class TrainingDue(Struct, frozen=True):
     """Whether training is due, and why."""
 
     due: bool
@@ -302,7 +302,7 @@ class Due(Struct, frozen=True):
         return "; ".join(self.why)
 
 
-def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: str = "student") -> Due:
+def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: str = "student") -> TrainingDue:
     """Whether training is due: enough new conversations, enough corrections, or changed traffic.
 
     Counting starts when the newest model was trained, so that a model that was not promoted does not cause training
@@ -335,4 +335,4 @@ def is_due(store: StoreReader, profile: str, settings: LearnSettings, *, layer: 
         why.append(f"{len(sessions):,} of {needed[0]:,} new sessions, {corrections:,} of {needed[1]:,} corrections")
         if unread:
             why.append(f'{unread:,} rows were logged without their text: text = "full" in [store] keeps it')
-    return Due(due, tuple(why), len(sessions), needed[0], corrections, needed[1], unread, since, moved)
+    return TrainingDue(due, tuple(why), len(sessions), needed[0], corrections, needed[1], unread, since, moved)

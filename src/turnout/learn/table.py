@@ -68,7 +68,7 @@ def read_table(
     if not names:
         raise LearnError(f"{file}: no rows in it: a CSV file with a header, or JSONL")
     columns = choose_columns(names, text, label, str(file))
-    kept = _Drawn(most)
+    kept = _DrawnTable(most)
     skipped: Counter[str] = Counter()
     firsts: dict[str, str] = {}
     problems: list[Problem] = []
@@ -154,7 +154,7 @@ def _why_not(text: str, label: str) -> str:
     return ""
 
 
-class _Drawn:
+class _DrawnTable:
     """At most `most` rows, in their order. Of more, those whose texts have the smallest hashes are kept, so that the
     choice does not depend on the order of the file, and memory is bounded."""
 

@@ -23,7 +23,7 @@ from turnout.config.check import layer_id
 from turnout.config.load import read_chain
 from turnout.core.embed import Embeds
 from turnout.core.errors import LearnError, QueryError
-from turnout.core.profile import Placed, Profile
+from turnout.core.profile import PlacedLayer, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.registry import is_brought_by_app, kinds
 from turnout.core.verdict import Fault, Verdict, check_verdict, contain
@@ -39,7 +39,7 @@ from .train import read_record
 class LayerTrial(NamedTuple):
     """The answers of one layer, in the order of the questions."""
 
-    place: Placed
+    place: PlacedLayer
     routes: tuple[str | None, ...]
     """None where the layer passed or failed."""
     confidence: Floats
@@ -84,13 +84,13 @@ class Trial(NamedTuple):
         return tuple(tried.place.gate.confidence for tried in self.layers)
 
 
-def is_network(place: Placed) -> bool:
+def is_network(place: PlacedLayer) -> bool:
     """Whether a layer asks a network, or would if what it needs were installed."""
     kind = kinds().get(place.kind)
     return place.cost == "network" or (kind is not None and kind.cost == "network")
 
 
-def local_layers(profile: Profile) -> tuple[Placed, ...]:
+def local_layers(profile: Profile) -> tuple[PlacedLayer, ...]:
     """The layers before the first that asks a network, without those that an application provides."""
     own = (place for place in profile.layers if not is_brought_by_app(place.kind))
     return tuple(place for place in takewhile(lambda place: not is_network(place), own) if place.call is not None)
@@ -146,7 +146,7 @@ def _is_split(profile: Profile, reading: Reading) -> bool:
     return isinstance(parts, tuple) and bool(parts)
 
 
-def _ask(profile: Profile, place: Placed, reading: Reading) -> tuple[Verdict | Fault | None, int]:
+def _ask(profile: Profile, place: PlacedLayer, reading: Reading) -> tuple[Verdict | Fault | None, int]:
     """The answer of one layer, with its routes adjusted as in the cascade, and how long it took."""
     if place.needs is not None and not (place.needs == "notes" and reading.notes):
         return None, 0
@@ -165,7 +165,9 @@ def _ask(profile: Profile, place: Placed, reading: Reading) -> tuple[Verdict | F
     return answer, elapsed
 
 
-def _gather(place: Placed, given: Sequence[tuple[Verdict | Fault | None, int]], wanted: Sequence[str]) -> LayerTrial:
+def _gather(
+    place: PlacedLayer, given: Sequence[tuple[Verdict | Fault | None, int]], wanted: Sequence[str]
+) -> LayerTrial:
     verdicts = [answer if isinstance(answer, Verdict) else None for answer, _ in given]
     faults = Counter(f"{answer.kind}: {answer.detail}" for answer, _ in given if isinstance(answer, Fault))
     routes = tuple(JOIN.join(one.routes) if one is not None else None for one in verdicts)

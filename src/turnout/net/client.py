@@ -367,7 +367,7 @@ class _Resolver(aiohttp.ThreadedResolver):
         return addresses
 
 
-class _Made(NamedTuple):
+class _ConnectionFacts(NamedTuple):
     """What was true of a connection when it was made."""
 
     rules: object
@@ -385,7 +385,7 @@ class _Connector(aiohttp.TCPConnector):
         )
         self._egress = egress
         self._rules = egress.rules
-        self._made: WeakKeyDictionary[ResponseHandler, _Made] = WeakKeyDictionary()
+        self._made: WeakKeyDictionary[ResponseHandler, _ConnectionFacts] = WeakKeyDictionary()
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -411,7 +411,7 @@ class _Connector(aiohttp.TCPConnector):
                 raise aiohttp.ClientConnectionError("it spoke before it was asked")
         if made is None:
             address = str(transport.get_extra_info("peername")[0])
-            made = self._made[protocol] = _Made(rules, address, is_exposed(origin, address))
+            made = self._made[protocol] = _ConnectionFacts(rules, address, is_exposed(origin, address))
             if protocol.closed is not None:
                 # Retrieved, so that asyncio does not report how an idle connection ended.
                 protocol.closed.add_done_callback(_lost)

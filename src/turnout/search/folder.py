@@ -78,7 +78,7 @@ class Folder:
         self.unread = {path: row.problem for path, row in known.items() if row.problem and path in here}
         changed = [path for path, seen in here.items() if path not in known or known[path].seen != seen]
         changes = Changes()
-        group: list[tuple[str, _Seen, list[IndexDocument], str]] = []
+        group: list[tuple[str, _SeenFile, list[IndexDocument], str]] = []
         for count, path in enumerate(changed, 1):
             group.append((path, here[path], *self._read_documents(path)))
             if sum(len(documents) for _, _, documents, _ in group) >= BATCH or count == len(changed):
@@ -98,11 +98,11 @@ class Folder:
         known = self._known()
         return len(known), sum(len(one.documents) for one in known.values())
 
-    def _known(self) -> dict[str, _Known]:
+    def _known(self) -> dict[str, _KnownFile]:
         """The files that were read, by path."""
         rows = self.index.tables.backend.read(sql.FILES, {"folder": self.name})
         decode = json.Decoder(list[str]).decode
-        return {path: _Known(_Seen(*seen), decode(ids), problem) for path, *seen, ids, problem in rows}
+        return {path: _KnownFile(_SeenFile(*seen), decode(ids), problem) for path, *seen, ids, problem in rows}
 
     def _read_documents(self, path: str) -> tuple[list[IndexDocument], str]:
         """The sections of a file, or why it cannot be read."""
@@ -133,25 +133,27 @@ class Folder:
             text = file.text[section.start : section.end]
             yield IndexDocument(ident, text, title, lang, {**self.attributes, **where}, changed)
 
-    def _write(self, group: list[tuple[str, _Seen, list[IndexDocument], str]], known: dict[str, _Known]) -> Changes:
+    def _write(
+        self, group: list[tuple[str, _SeenFile, list[IndexDocument], str]], known: dict[str, _KnownFile]
+    ) -> Changes:
         """Write the documents of some files. Their rows list all documents, old and new, before any is written, so that
         a crash leaves no document without a row."""
         old = {path: known[path].documents for path, *_ in group if path in known}
         rows = [(path, seen, [one.id for one in documents], problem) for path, seen, documents, problem in group]
-        self._set([(path, _Seen(0, 0), [*old.get(path, ()), *ids], "") for path, _, ids, _ in rows])
+        self._set([(path, _SeenFile(0, 0), [*old.get(path, ()), *ids], "") for path, _, ids, _ in rows])
         changes = self.index.upsert(one for _, _, documents, _ in group for one in documents)
         gone = {ident for path, _, ids, _ in rows for ident in {*old.get(path, ())} - {*ids}}
         deleted = self.index.delete(sorted(gone)) if gone else 0
         self._set(rows)
         return replace(changes, deleted=deleted)
 
-    def _set(self, rows: list[tuple[str, _Seen, list[str], str]]) -> None:
+    def _set(self, rows: list[tuple[str, _SeenFile, list[str], str]]) -> None:
         with self.index.tables.backend.transaction() as changes:
             for path, seen, ids, problem in rows:
                 row = {"folder": self.name, "path": path, **seen._asdict()}
                 changes.change(sql.SET_FILE, {**row, "documents": to_json(ids), "problem": problem})
 
-    def _forget(self, known: dict[str, _Known], paths: Collection[str]) -> int:
+    def _forget(self, known: dict[str, _KnownFile], paths: Collection[str]) -> int:
         ids = [ident for path in sorted(paths) for ident in known[path].documents]
         deleted = self.index.delete(ids) if ids else 0
         if paths:
@@ -183,23 +185,23 @@ def place_of(hit: Hit) -> FilePlace:
     return FilePlace(values["file"], heading, start, start + len(hit.text), values["anchor"])
 
 
-class _Seen(NamedTuple):
+class _SeenFile(NamedTuple):
     changed_ns: int
     size: int
 
 
-class _Known(NamedTuple):
-    seen: _Seen
+class _KnownFile(NamedTuple):
+    seen: _SeenFile
     documents: list[str]
     problem: str
 
 
-def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _Seen]]:
+def _files(folder: Path, endings: frozenset[str]) -> Iterator[tuple[str, _SeenFile]]:
     """Every document below a folder, by its relative path; hidden ones and links are left out."""
     return islice(_walk(os.fspath(folder), "", endings), FILES)
 
 
-def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> Iterator[tuple[str, _Seen]]:
+def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> Iterator[tuple[str, _SeenFile]]:
     try:
         with os.scandir(folder) as scanned:
             entries = sorted(scanned, key=lambda entry: entry.name)
@@ -214,7 +216,7 @@ def _walk(folder: str, inside: str, endings: frozenset[str], depth: int = 0) -> 
                     yield from _walk(entry.path, f"{inside}{entry.name}{os.sep}", endings, depth + 1)
             elif entry.is_file(follow_symlinks=False) and os.path.splitext(entry.name)[1].lower() in endings:
                 state = entry.stat(follow_symlinks=False)
-                yield f"{inside}{entry.name}", _Seen(state.st_mtime_ns, state.st_size)
+                yield f"{inside}{entry.name}", _SeenFile(state.st_mtime_ns, state.st_size)
         except OSError:
             continue
 

@@ -161,13 +161,13 @@ class _Step(Struct):
     model: str = ""
 
 
-class _Recorded(Struct):
+class _RecordedRow(Struct):
     """The part of a decision's JSON form that shows which models were asked."""
 
     by: str = ""
     outcome: str = ""
     trace: tuple[_Step, ...] = ()
-    parts: tuple[_Recorded, ...] = ()
+    parts: tuple[_RecordedRow, ...] = ()
 
     def calls(self) -> Iterator[str]:
         """The model of each call, empty if it did not answer or the row is of an earlier version. An answer from the
@@ -182,7 +182,7 @@ class _Recorded(Struct):
             yield from part.calls()
 
 
-_recorded = msgspec.json.Decoder(_Recorded)
+_recorded = msgspec.json.Decoder(_RecordedRow)
 
 
 def _models_asked(read: Callable[..., list[Record]], wanted: Mapping[str, object]) -> Iterator[str]:

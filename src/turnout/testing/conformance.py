@@ -26,7 +26,7 @@ from turnout.config.check import conform
 from turnout.config.document import spell
 from turnout.core.errors import suggest
 from turnout.core.layer import Cost, Judge, Layer, adapt
-from turnout.core.profile import Placed
+from turnout.core.profile import PlacedLayer
 from turnout.core.query import Query, Reading
 from turnout.core.registry import Kind, Supplies, kinds
 from turnout.core.verdict import Fault, Reason, Verdict, find_mistakes
@@ -123,7 +123,7 @@ class _Findings:
 class _Subject(NamedTuple):
     """A layer, and the reader a profile with it has."""
 
-    place: Placed
+    place: PlacedLayer
     read: Callable[[Query], Reading]
     produces: set[str] | None
     """The routes its config can choose."""
@@ -348,14 +348,16 @@ def _attempt(call: Callable[[], Any]) -> _LayerAnswer:
     return _ask_local(place(lambda _reading: call()), make_reading())
 
 
-def _ask_local(placed: Placed, reading: Reading) -> _LayerAnswer:
+def _ask_local(placed: PlacedLayer, reading: Reading) -> _LayerAnswer:
     recorder = _Recorder(placed.call)  # type: ignore[arg-type]
     router = make_router([place(recorder, cost="free")], read=_reads(reading))
     step = router.route_sync(Query()).steps[0]
     return _LayerAnswer(recorder.answer, step.fault, step.elapsed_ns / 1e6)
 
 
-async def _ask_network(placed: Placed, readings: Mapping[str, Reading], slowest_ms: float) -> dict[str, _LayerAnswer]:
+async def _ask_network(
+    placed: PlacedLayer, readings: Mapping[str, Reading], slowest_ms: float
+) -> dict[str, _LayerAnswer]:
     asked = {}
     for name, reading in readings.items():
         recorder = _NetworkRecorder(placed.call)  # type: ignore[arg-type]

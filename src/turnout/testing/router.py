@@ -15,7 +15,7 @@ import msgspec
 from turnout.core.contract import Rule
 from turnout.core.layer import Cost, Judge, Layer, adapt
 from turnout.core.policy import Policy
-from turnout.core.profile import Adjust, Default, Fallback, Part, Placed, Profile
+from turnout.core.profile import Adjust, Default, Fallback, Part, PlacedLayer, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Gate, Who
@@ -61,12 +61,12 @@ def place(
     gate: Gate | None = None,
     deadline_ms: float = DEADLINE_MS,
     held_text: str = "",
-) -> Placed:
+) -> PlacedLayer:
     """A layer in a profile. A coroutine is a network layer by default; None stands for a kind that is not installed."""
     call = None if layer is None else adapt(layer)
     if cost is None:
         cost = "network" if call is not None and call.awaits else "free"
-    return Placed(
+    return PlacedLayer(
         id=id,
         kind="testing.v1",
         cost=cost,
@@ -80,7 +80,9 @@ def place(
 
 
 def make_profile(
-    layers: Iterable[Layer | Judge | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+    layers: Iterable[Layer | Judge | PlacedLayer] = (),
+    routes: tuple[str, ...] = ROUTES,
+    **fields: Unpack[ProfileFields],
 ) -> Profile:
     """A profile with these layers, asked in this order; a layer without an id is called `layer0`, `layer1`, …"""
     placed = tuple(_named(layer, number) for number, layer in enumerate(layers))
@@ -104,14 +106,16 @@ def make_profile(
 
 
 def make_router(
-    layers: Iterable[Layer | Judge | Placed] = (), routes: tuple[str, ...] = ROUTES, **fields: Unpack[ProfileFields]
+    layers: Iterable[Layer | Judge | PlacedLayer] = (),
+    routes: tuple[str, ...] = ROUTES,
+    **fields: Unpack[ProfileFields],
 ) -> Router:
     """The router of such a profile."""
     return Router(make_profile(layers, routes, **fields))
 
 
-def _named(layer: Layer | Judge | Placed, number: int) -> Placed:
-    placed = layer if isinstance(layer, Placed) else place(layer)
+def _named(layer: Layer | Judge | PlacedLayer, number: int) -> PlacedLayer:
+    placed = layer if isinstance(layer, PlacedLayer) else place(layer)
     return placed if placed.id else msgspec.structs.replace(placed, id=f"layer{number}")
 
 

@@ -29,7 +29,7 @@ _TO_ME: Final = frozenset({"me", "us", "with"})
 _APART: Final = frozenset({"also", "then"})
 
 
-class Left:
+class OpenClauses:
     """The clauses since the last cut."""
 
     first: Clause
@@ -72,10 +72,10 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
     cuts: list[int] = []
     closed = _closed(clauses)
     _mark_written(clauses)
-    left: Left | None = None
+    left: OpenClauses | None = None
     for at, right in enumerate(clauses):
         if left is None:
-            left = Left(right)
+            left = OpenClauses(right)
             continue
         parts = bool(right.joint) and len(cuts) + 1 < most and right.asks and not _goes_on(left, right)
         if parts and not statement:
@@ -84,7 +84,7 @@ def find_cuts(text: str, clauses: Sequence[Clause], hits: Hits | None, most: int
             parts = _names_itself(text, left, right, hits)
         if parts:
             cuts.append(at)
-            left = Left(right)
+            left = OpenClauses(right)
         else:
             left.take(right)
     return cuts
@@ -108,7 +108,7 @@ def _closed(clauses: Sequence[Clause]) -> list[bool]:
     return closed
 
 
-def _goes_on(left: Left, right: Clause) -> bool:
+def _goes_on(left: OpenClauses, right: Clause) -> bool:
     """Whether what follows the conjunction still belongs to the clause before it."""
     if left.last.words[-1] in JOINING.unfinished:
         return True
@@ -135,7 +135,7 @@ def _goes_on(left: Left, right: Clause) -> bool:
     return begins_with(left.first.words, LISTS.serial) or _asks_how(left) or _is_verb_pair(left.last.words, right)
 
 
-def _is_listed(left: Left, right: Clause) -> bool:
+def _is_listed(left: OpenClauses, right: Clause) -> bool:
     """Whether a noun phrase ends a list that belongs to one question: "the price, times and availability for
     tomorrow"; not "the weather, the headlines and any outages", where each has its own trigger."""
     before = left.last
@@ -143,12 +143,12 @@ def _is_listed(left: Left, right: Clause) -> bool:
     return listed and is_nominal(before.words) and before.joint | right.joint >= _COMMA
 
 
-def _wishes_more(left: Left, right: Clause) -> bool:
+def _wishes_more(left: OpenClauses, right: Clause) -> bool:
     """Whether a second wish of a written sentence adds to the first: "I want a phone and I need a lot of storage."."""
     return left.mood is Mood.WISH and right.written and right.joint <= _LISTED and not (left.hit or right.hit)
 
 
-def _asks_more(left: Left, right: Clause) -> bool:
+def _asks_more(left: OpenClauses, right: Clause) -> bool:
     """Whether a written question continues what was said before it: "… and what was the final score?", "… and where
     should I stop?", "could you give me the names?"; not one that names its own subject or has many content words."""
     if not right.written or left.hit or right.hit or right.mood is not Mood.QUESTION or len(right.words) < 4:
@@ -164,7 +164,7 @@ def _asks_more(left: Left, right: Clause) -> bool:
     return same and not names and sum(word not in LISTS.hollow for word in right.words) <= _ASPECT
 
 
-def _is_step(left: Left, right: Clause) -> bool:
+def _is_step(left: OpenClauses, right: Clause) -> bool:
     """Whether a command is a further step of one request: in a list of steps, in one sentence about a given thing, or
     as the second verb of "could you …"; unless it asks for something new ("and suggest a hotel")."""
     if left.lists_steps:
@@ -186,7 +186,7 @@ def _is_relative(words: Sequence[str]) -> bool:
     )
 
 
-def _asks_how(left: Left) -> bool:
+def _asks_how(left: OpenClauses) -> bool:
     """Whether a bare verb would continue the question: "how do I log in", "is it possible to pay"."""
     head = left.last.words[:6]
     if left.mood is not Mood.QUESTION:
@@ -208,7 +208,7 @@ def _is_verb_pair(left: Sequence[str], right: Clause) -> bool:
     return not complete and (len(left) == 1 or left[-2] in JOINING.before_verbs or left[-2].endswith("ly"))
 
 
-def _is_asked(text: str, left: Left, right: Clause) -> bool:
+def _is_asked(text: str, left: OpenClauses, right: Clause) -> bool:
     """Whether something is asked before the conjunction."""
     # "I am off this weekend and I would like to know …" is a story, even if it has a trigger phrase.
     story = left.mood is Mood.STATEMENT and begins_with(left.first.words, LISTS.wishers)
@@ -226,7 +226,7 @@ def _is_asked(text: str, left: Left, right: Clause) -> bool:
     )
 
 
-def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
+def _is_series(left: OpenClauses, right: Clause, *, closed: bool) -> bool:
     """Whether a mere comma separates two questions; otherwise one clause may be the background of the other."""
     if right.joint != _COMMA:
         return True
@@ -237,7 +237,7 @@ def _is_series(left: Left, right: Clause, *, closed: bool) -> bool:
     return closed or (left.mood is right.mood and left.mood in (Mood.QUESTION, Mood.COMMAND))
 
 
-def _names_itself(text: str, left: Left, right: Clause, hits: Hits | None) -> bool:
+def _names_itself(text: str, left: OpenClauses, right: Clause, hits: Hits | None) -> bool:
     """Whether a noun phrase has its own trigger ("any news") and not a shared head noun ("Iran and Israel news")."""
     if right.mood is not Mood.FRAGMENT or right.joint not in PLAIN:
         return True

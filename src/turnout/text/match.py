@@ -47,14 +47,14 @@ class Substring(Struct, frozen=True):
     text: str
 
 
-class Ordered(Struct, frozen=True):
+class OrderedPhrases(Struct, frozen=True):
     """A phrase and, later on the same line, another one, with other text between them."""
 
     first: str
     then: str
 
 
-class Whole(Struct, frozen=True):
+class WholePhrase(Struct, frozen=True):
     """The message consists only of these phrases, punctuation and symbols (which include emoji)."""
 
     forms: tuple[str, ...]
@@ -66,7 +66,7 @@ class Regex(Struct, frozen=True):
     source: str
 
 
-Pattern = Phrase | Substring | Ordered | Whole | Regex
+Pattern = Phrase | Substring | OrderedPhrases | WholePhrase | Regex
 
 
 class Lexicon:
@@ -169,9 +169,9 @@ def to_re2(pattern: Pattern, *, wrap: bool = True) -> str:
             return _any_of([_bounded(form) for form in forms])
         case Substring(text):
             return str(re2.escape(wrap_text(text) if wrap else text))
-        case Ordered(first, then):
+        case OrderedPhrases(first, then):
             return rf"{_bounded(first)}[^\S\n]+\S[^\n]*[^\S\n]{_bounded(then)}"
-        case Whole(forms):
+        case WholePhrase(forms):
             return rf"\A[\s\pP\pS]*(?:{_any_of([_bounded(form) for form in forms])}[\s\pP\pS]*)+\z"
         case Regex(source):
             return wrap_regex(source) if wrap else source

@@ -110,7 +110,7 @@ def digest(secret: str, pepper: bytes) -> str:
     return hmac.new(pepper, secret.encode(), "sha256").hexdigest()
 
 
-class Cached(Struct):
+class CachedKey(Struct):
     """A looked-up key, and its caller. Without a row there is no valid key of this id."""
 
     until: float
@@ -128,7 +128,7 @@ class Auth:
         self.pepper = pepper
         self.loopback = loopback
         self.clock = clock
-        self._keys: OrderedDict[str, Cached] = OrderedDict()
+        self._keys: OrderedDict[str, CachedKey] = OrderedDict()
         self._budgets: dict[str, Budget] = {}
         self._rates: dict[str, Rate] = {}
         self._anyone = Caller("", "", frozenset(SCOPES) - {"admin"}, Budget())
@@ -163,7 +163,7 @@ class Auth:
         cached = await self._look_up(key_id)
         return await self._caller(cached, cached.row) if cached.row is not None else None
 
-    async def _caller(self, cached: Cached, row: Key) -> Caller:
+    async def _caller(self, cached: CachedKey, row: Key) -> Caller:
         if cached.caller is None:
             # Kept when the key is looked up again, or that would reset it.
             rate = self._rates.setdefault(row.id, Rate())
@@ -191,7 +191,7 @@ class Auth:
             self._has_keys = (now, self.store is not None and await asyncio.to_thread(self.store.keys.any))
         return self._has_keys[1]
 
-    async def _look_up(self, key_id: str) -> Cached:
+    async def _look_up(self, key_id: str) -> CachedKey:
         now, cached = time.monotonic(), self._keys.get(key_id)
         if cached is not None and now < cached.until:
             return cached
@@ -201,7 +201,7 @@ class Auth:
             row = None
         elif row is not None and row.expires_ms is not None:
             until = min(until, now + (row.expires_ms - now_ms) / 1000)
-        cached = self._keys[key_id] = Cached(until, row)
+        cached = self._keys[key_id] = CachedKey(until, row)
         self._keys.move_to_end(key_id)
         while len(self._keys) > CACHED_KEYS:
             self._keys.popitem(last=False)

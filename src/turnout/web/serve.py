@@ -37,7 +37,7 @@ COLLECT_AFTER = 10_000
 _LOGGING: dict[str, Any] = {"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}}
 
 
-class Listening(Granian):
+class BoundGranian(Granian):
     """Granian in our event loop, on a socket that is already open."""
 
     def __init__(self, app: Any, listener: Listener, connections: int, header_bytes: int) -> None:
@@ -92,8 +92,8 @@ async def serve(
     public = Listener(settings.host, settings.port)
     admin = Listener(settings.admin_host, settings.admin_port)
     listening = [
-        Listening(Application(server), public, connections, settings.header_bytes),
-        Listening(Application(server, admin=True), admin, ADMIN_CONNECTIONS, settings.header_bytes),
+        BoundGranian(Application(server), public, connections, settings.header_bytes),
+        BoundGranian(Application(server, admin=True), admin, ADMIN_CONNECTIONS, settings.header_bytes),
     ]
     await server.open()
     if signals:  # the process is ours

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnout.apps.claims.durable import Stopped, WorkflowEnd, WorkflowRun
+from turnout.apps.claims.durable import ProcessStopping, WorkflowEnd, WorkflowRun
 from turnout.apps.claims.durable_file import FileWorkflows
 from turnout.core.errors import Refused, StoreUnavailable
 from turnout.store import Store, open_store
@@ -58,7 +58,9 @@ def test_an_unknown_id_is_refused(store: Store) -> None:
     workflows.close()
 
 
-@pytest.mark.parametrize("why", [Stopped(), StoreUnavailable("away")], ids=["it was stopped", "its database was away"])
+@pytest.mark.parametrize(
+    "why", [ProcessStopping(), StoreUnavailable("away")], ids=["it was stopped", "its database was away"]
+)
 def test_what_stopped_is_taken_up_after_its_last_step(store: Store, why: BaseException) -> None:
     made: list[str] = []
     failing = [why]
@@ -90,7 +92,7 @@ def test_what_stopped_is_taken_up_after_its_last_step(store: Store, why: BaseExc
 
 def test_what_another_worker_left_is_taken_over_once_it_is_gone(store: Store) -> None:
     def stopping(order: dict[str, Any]) -> dict[str, Any]:
-        raise Stopped
+        raise ProcessStopping
 
     first = FileWorkflows(store, stopping)
     second = FileWorkflows(store, lambda order: {"by": "second"})

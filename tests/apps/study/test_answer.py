@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from apps.study.reader import Page, reading
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.event import Failed
-from turnout.apps.study.answer import Speaking, SpokenSentence
+from turnout.apps.study.answer import AnswerSentences, SpokenSentence
 from turnout.apps.study.ask import NotAnswered, RouteChosen, StudyAnswer, StudyQuestion
 from turnout.apps.study.notes import NotePassage
 from turnout.testing import Fault, Reply, ScriptedProvider
@@ -144,8 +144,8 @@ def test_a_budget_that_does_not_cover_it_is_said(tmp_path: Path, provider: Scrip
     asyncio.run(run())
 
 
-def spoken(text: str, size: int, most: int | None = None) -> Speaking:
-    speaking = Speaking(most, NOTES)
+def spoken(text: str, size: int, most: int | None = None) -> AnswerSentences:
+    speaking = AnswerSentences(most, NOTES)
     for at in range(0, len(text), size):
         speaking.feed(text[at : at + size])
     speaking.finish()

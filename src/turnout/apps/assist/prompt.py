@@ -46,7 +46,7 @@ ACCOUNT = (
 )
 
 
-class Sent(NamedTuple):
+class PromptRule(NamedTuple):
     """What is sent for a type of question."""
 
     instruction: str
@@ -62,15 +62,15 @@ class Sent(NamedTuple):
 # The lengths: two or three paragraphs, a function with its explanation, a paragraph, a few lines. A conversation
 # continues from its last three exchanges.
 SENT = {
-    "RETRIEVAL": Sent(FROM_PASSAGES, 700, turns=2, selected=True, editor=True),
-    "CODE_GENERATION": Sent(CODE, 1_500, turns=2, selected=True, editor=True),
-    "CONVERSATIONAL": Sent(GO_ON, 500, turns=6, always=True, selected=True),
-    "PLATFORM": Sent(ACCOUNT, 300, platform=True),
+    "RETRIEVAL": PromptRule(FROM_PASSAGES, 700, turns=2, selected=True, editor=True),
+    "CODE_GENERATION": PromptRule(CODE, 1_500, turns=2, selected=True, editor=True),
+    "CONVERSATIONAL": PromptRule(GO_ON, 500, turns=6, always=True, selected=True),
+    "PLATFORM": PromptRule(ACCOUNT, 300, platform=True),
 }
 
 
 def write_messages(
-    sent: Sent,
+    sent: PromptRule,
     question: str,
     context: AskContext,
     passages: Sequence[DocCitation] = (),
@@ -89,7 +89,7 @@ def write_messages(
     return [says("system", system), *earlier, says("user", asked)]
 
 
-def _quotations(sent: Sent, context: AskContext, passages: Sequence[DocCitation]) -> Iterator[tuple[str, str]]:
+def _quotations(sent: PromptRule, context: AskContext, passages: Sequence[DocCitation]) -> Iterator[tuple[str, str]]:
     """Titles and texts, first the selected code, which "this" means."""
     if sent.selected and context.selected_text.strip():
         yield "Selected in the user's editor:", context.selected_text[:SELECTED]

@@ -70,7 +70,7 @@ class ClaimQuestion(NamedTuple):
     """Empty: a new session."""
 
 
-class Routed(NamedTuple):
+class RoutedQuestion(NamedTuple):
     """A question whose mode is decided."""
 
     decision: Decision
@@ -280,7 +280,7 @@ class ClaimsApp:
         shown: tuple[str, ...],
         agent: RouterAgent | None,
         library: ClaimLibrary,
-    ) -> Routed:
+    ) -> RoutedQuestion:
         decision = None
         if agent is None:
             takes_demo = self.runtime.models.slots.demo
@@ -294,14 +294,14 @@ class ClaimsApp:
             if fault is not None:
                 why = Reason("router.fallback", f"the router failed, and unsure means a new claim: {fault.detail}")
                 decision = replace(decision, remarks=(*decision.remarks, why), _reasons=None)
-                return Routed(decision, _novel(decision, candidates), fault.detail)
+                return RoutedQuestion(decision, _novel(decision, candidates), fault.detail)
             choice = agent.choice or _novel(decision, candidates)
             if decision.route != choice.mode:  # the gate did not accept the verdict, or the router is switched off
                 choice = _novel(decision, choice.candidates)
         choice = _ask_back(choice, asked, standalone, shown)
         if decision is None or choice.asks_back:
             decision = await with_choice(profile, choice).route(query)
-        return Routed(decision, choice)
+        return RoutedQuestion(decision, choice)
 
     # --- answering
 

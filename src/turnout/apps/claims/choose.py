@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from turnout.core.decision import Decision, new_id
 from turnout.core.layer import Layer
-from turnout.core.profile import Placed, Profile
+from turnout.core.profile import PlacedLayer, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Gate, Reason, Verdict
@@ -28,7 +28,7 @@ AGENT = "agent.v1"
 PROVIDER, MODEL = "anthropic", "claude-haiku-4-5"
 
 
-class ChosenLocally(Layer):
+class LocalChoice(Layer):
     """Returns a choice that was made before the router runs, because looking up cards blocks."""
 
     def __init__(self, choice: ClaimChoice) -> None:
@@ -68,7 +68,7 @@ def agent_seconds(profile: Profile) -> float:
     return min(place.deadline_ms if place is not None else profile.deadline_ms, profile.deadline_ms) / 1000
 
 
-def _agent_place(profile: Profile) -> Placed | None:
+def _agent_place(profile: Profile) -> PlacedLayer | None:
     return next((place for place in profile.layers if place.kind == AGENT), None)
 
 
@@ -76,17 +76,17 @@ def with_agent(profile: Profile, agent: RouterAgent) -> Router:
     """A router in which only this agent decides."""
     place = _agent_place(profile)
     gate = place.gate if place is not None else Gate()
-    layer = Placed("agent", AGENT, "network", "A", gate, 1000 * agent_seconds(profile), agent)
+    layer = PlacedLayer("agent", AGENT, "network", "A", gate, 1000 * agent_seconds(profile), agent)
     return Router(_only(profile, layer))
 
 
 def with_choice(profile: Profile, choice: ClaimChoice) -> Router:
     """A router that takes a choice made locally."""
-    layer = Placed("cards", "cards.v1", "free", "E", Gate(), profile.deadline_ms, ChosenLocally(choice))
+    layer = PlacedLayer("cards", "cards.v1", "free", "E", Gate(), profile.deadline_ms, LocalChoice(choice))
     return Router(_only(profile, layer))
 
 
-def _only(profile: Profile, layer: Placed) -> Profile:
+def _only(profile: Profile, layer: PlacedLayer) -> Profile:
     # The hash covers everything that can change a decision, and this is not the profile on file.
     digest = hashlib.blake2b(f"{profile.hash} {layer.kind}".encode(), digest_size=8).hexdigest()
     return replace(profile, hash=digest, layers=(layer,), split=None, adjust=())

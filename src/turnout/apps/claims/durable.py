@@ -20,7 +20,7 @@ WorkflowRun = Callable[[dict[str, Any]], dict[str, Any]]
 """A workflow. After its process has died it is called again from the beginning, without repeating finished steps."""
 
 
-class Stopped(BaseException):
+class ProcessStopping(BaseException):
     """The process is closing. Not an `Exception`, so that it is not stored as the result of a step."""
 
 

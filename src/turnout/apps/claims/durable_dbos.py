@@ -13,7 +13,7 @@ from turnout.core.verdict import Fault, contain
 from turnout.store import Store
 from turnout.store.alive import Workers, database_errors, workers_of
 
-from .durable import AT_ONCE, Stopped, WorkflowEnd, WorkflowRun
+from .durable import AT_ONCE, ProcessStopping, WorkflowEnd, WorkflowRun
 
 # Stored with each audit, which continues only under the same version. Raise it when the steps change.
 VERSION = "turnout-audit-1"
@@ -63,7 +63,7 @@ class DbosWorkflows:
             try:
                 return run(order)
             except lost:
-                raise Stopped from None  # `take_over` continues it when the database is back
+                raise ProcessStopping from None  # `take_over` continues it when the database is back
             finally:
                 self._active.discard(ident)
 

@@ -16,7 +16,7 @@ from turnout.store import Store
 from turnout.store.alive import workers_of
 from turnout.store.step_log import open_step_log
 
-from .durable import AT_ONCE, Stopped, WorkflowEnd, WorkflowRun
+from .durable import AT_ONCE, ProcessStopping, WorkflowEnd, WorkflowRun
 
 _running: ContextVar[str] = ContextVar("workflow")
 """The id of the workflow that this thread runs."""
@@ -48,7 +48,7 @@ class FileWorkflows:
             found = contain(self._run, msgspec.json.decode(task))
             end = WorkflowEnd(None, f"it broke off: {found.detail}") if isinstance(found, Fault) else WorkflowEnd(found)
             self._log.end(ident, msgspec.json.encode(end).decode())
-        except (Stopped, StoreUnavailable):
+        except (ProcessStopping, StoreUnavailable):
             return
         finally:
             self._active.discard(ident)
@@ -60,7 +60,7 @@ class FileWorkflows:
             if known is None:
                 known = self._log.keep(ident, name, msgspec.json.encode(made()).decode())
         except StoreUnavailable:
-            raise Stopped from None
+            raise ProcessStopping from None
         result: dict[str, Any] = msgspec.json.decode(known)
         return result
 

@@ -34,7 +34,7 @@ def compare(question: str, candidates: Sequence[ClaimCandidate]) -> MatchFeature
     return MatchFeatures(first.similarity, first.coverage, near, margin, known_share(question, first.card))
 
 
-class Observed(Struct, frozen=True):
+class ObservedMatch(Struct, frozen=True):
     """The search result for a labelled question."""
 
     right: MatchFeatures | None
@@ -53,12 +53,12 @@ def is_denied(question: str, candidate: ClaimCandidate) -> bool:
 
 def observe(
     library: ClaimLibrary, one: LabelledQuestion, refuses: Callable[[str, ClaimCandidate], bool] = is_denied
-) -> Observed:
+) -> ObservedMatch:
     found = library.search(one.question, limit=LOOKED_AT, floor=False)
     mine = [other for other in found if one.card is not None and _is(other, one.card, library)]
     others = [other for other in found if other not in mine]
     first = bool(found) and found[0] in mine
-    return Observed(
+    return ObservedMatch(
         compare(one.question, found) if first else None,
         compare(one.question, others) if others else None,
         first and refuses(one.question, found[0]),
@@ -75,7 +75,7 @@ def _is(candidate: ClaimCandidate, ident: str, library: ClaimLibrary) -> bool:
 
 
 def fit_observed(
-    seen: Sequence[Observed], embedder: str, *, bound: float = 0.05, confidence: float = 0.95, guarded: bool = True
+    seen: Sequence[ObservedMatch], embedder: str, *, bound: float = 0.05, confidence: float = 0.95, guarded: bool = True
 ) -> ClaimGate:
     """The gate fitted on these results. With `guarded` the bound is on the gate and the guard together, as they decide
     together: a card that the guard rejects is no exact match."""
@@ -85,7 +85,7 @@ def fit_observed(
     return fit_gate(matches, strangers, embedder, bound=bound, confidence=confidence, refused=refused)
 
 
-def share_found(gate: ClaimGate, seen: Sequence[Observed]) -> tuple[float, float]:
+def share_found(gate: ClaimGate, seen: Sequence[ObservedMatch]) -> tuple[float, float]:
     """The share that finds its own card, and the share that would find a wrong one without it."""
     found = sum(one.right is not None and gate.admits(one.right) and not one.right_refused for one in seen)
     wrong = sum(one.wrong is not None and gate.admits(one.wrong) and not one.wrong_refused for one in seen)

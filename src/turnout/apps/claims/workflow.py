@@ -27,7 +27,7 @@ from turnout.store import Outcome, Store
 from .agent import AGENTS
 from .audit import STEPS, Auditor, AuditOrder, KeepsCards, StepResult, make_card, sum_up
 from .card import Card, missing
-from .durable import Stopped, Workflows, open_workflows
+from .durable import ProcessStopping, Workflows, open_workflows
 from .event import (
     AgentCompleted,
     AgentStarted,
@@ -131,13 +131,13 @@ class AuditWorkflow:
     def _make(self, step: str, order: AuditOrder, done: Sequence[StepResult]) -> dict[str, Any]:
         """The result of a step, made in the event loop."""
         if self._is_stopping:
-            raise Stopped
+            raise ProcessStopping
         future = asyncio.run_coroutine_threadsafe(self._step(step, order, done), self._loop)
         self._running.add(future)
         found = contain(future.result)
         self._running.discard(future)
         if self._is_stopping:
-            raise Stopped
+            raise ProcessStopping
         result = StepResult("", failed=f"a mistake of ours: {found.detail}") if isinstance(found, Fault) else found
         stored: dict[str, Any] = msgspec.to_builtins(result)
         return stored
@@ -222,7 +222,7 @@ class AuditWorkflow:
                 time.sleep(AGAIN_S)
             else:
                 return
-        raise Stopped
+        raise ProcessStopping
 
     @property
     def _is_stopping(self) -> bool:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from turnout.core.layer import Layer
 from turnout.core.model import Demand
 from turnout.core.policy import Policy
-from turnout.core.profile import Placed, Profile
+from turnout.core.profile import PlacedLayer, Profile
 from turnout.core.query import Query, Reading
 from turnout.core.router import Router
 from turnout.core.verdict import Fault, Gate, Reason, Verdict
@@ -101,13 +101,13 @@ def choosing(router: Router, sources: Mapping[str, Source], cache: Cache, read_p
     if first is not None:
         deadline_ms = layers[first].deadline_ms
         if names:
-            layers.insert(first, Placed("names", "names.v1", "free", "K", Gate(), deadline_ms, Names(names)))
+            layers.insert(first, PlacedLayer("names", "names.v1", "free", "K", Gate(), deadline_ms, Names(names)))
         if read_past is not None and described:
             past = PastChoices(described, read_past, embedder)
-            layers.insert(first, Placed("past", "past.v1", "network", "E", Gate(), deadline_ms, past))
+            layers.insert(first, PlacedLayer("past", "past.v1", "network", "E", Gate(), deadline_ms, past))
     if fitting := [name for name in own if name in described]:
         match = DescriptionMatch(described, fitting, embedder)
-        layers.append(Placed("described", "described.v1", "cpu", "E", Gate(), profile.deadline_ms, match))
+        layers.append(PlacedLayer("described", "described.v1", "cpu", "E", Gate(), profile.deadline_ms, match))
     return Router(replace(profile, layers=tuple(layers)))
 
 

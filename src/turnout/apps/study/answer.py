@@ -36,7 +36,7 @@ class NoteCitation(Event, frozen=True, tag="citation"):
     end: int
 
 
-class Speaking:
+class AnswerSentences:
     """Turns pieces of text into sentences; `full` once no more are allowed."""
 
     def __init__(self, max_sentences: int | None, notes: Sequence[NotePassage]) -> None:

@@ -33,9 +33,9 @@ from turnout.search import Index, open_index
 from turnout.store.study import StudySession, StudyTurn
 
 from .again import is_look, wider
-from .answer import Speaking
+from .answer import AnswerSentences
 from .ask import NotAnswered, RouteChosen, StudyAnswer, StudyQuestion
-from .context import MOST_TURNS, Offered, assemble, count_tokens
+from .context import MOST_TURNS, AvailableContext, assemble, count_tokens
 from .image import read_page
 from .memory import Memories, Memory
 from .notes import NotePassage, Notes
@@ -172,8 +172,8 @@ class StudyApp:
             image = await asyncio.to_thread(read_page, page) if page is not None else None
             memories = await self._find_memories(asking.text, caller) if policy.memory else ()
             notes = await self._find_notes(asking.text, caller) if policy.notes else ()
-            offered = Offered(asking.text, asked.page is not None, asking.turns, memories, notes)
-            speaking = Speaking(policy.max_sentences, notes)
+            offered = AvailableContext(asking.text, asked.page is not None, asking.turns, memories, notes)
+            speaking = AnswerSentences(policy.max_sentences, notes)
             messages = assemble(offered, policy, image, self._fence())
             yield _chosen(asking, offered, image is not None, len(messages))
             models, most = self.runtime.models, policy.max_tokens or self.settings.max_tokens
@@ -220,8 +220,8 @@ class StudyApp:
     async def _settle(
         self,
         asking: _DecidedQuestion,
-        offered: Offered,
-        speaking: Speaking,
+        offered: AvailableContext,
+        speaking: AnswerSentences,
         account: Account,
         caller: Caller,
         slot: Slot,
@@ -236,7 +236,7 @@ class StudyApp:
         policy = decision.policy
         memories = offered.memories if policy.memory else await self._find_memories(asking.text, caller)
         notes = offered.notes if policy.notes else await self._find_notes(asking.text, caller)
-        whole = Offered(offered.question, offered.image, offered.turns, memories, notes)
+        whole = AvailableContext(offered.question, offered.image, offered.turns, memories, notes)
         saved = saving(*count_tokens(whole, policy), slot)
         account.extra = note(saved, sentences=len(speaking.said), capped=speaking.full, again=asking.again is not None)
         self._sum_up_later(asking.ended, caller)
@@ -305,7 +305,7 @@ class StudyApp:
             return ()
 
 
-def _chosen(asking: _DecidedQuestion, offered: Offered, image: bool, messages: int) -> RouteChosen:
+def _chosen(asking: _DecidedQuestion, offered: AvailableContext, image: bool, messages: int) -> RouteChosen:
     decision = asking.decision
     return RouteChosen(
         decision.id,

@@ -38,7 +38,7 @@ MEMORY_SYSTEM = (
 )
 
 
-class Offered(Struct, frozen=True):
+class AvailableContext(Struct, frozen=True):
     """All context for a question, whether or not its policy allows it."""
 
     question: str
@@ -69,7 +69,7 @@ def choose_turns(policy: Policy, turns: Sequence[StudyTurn]) -> tuple[StudyTurn,
     return tuple(turns[-min(policy.history_turns or MOST_TURNS, MOST_TURNS) :])
 
 
-def count_tokens(offered: Offered, policy: Policy) -> tuple[Tokens, Tokens]:
+def count_tokens(offered: AvailableContext, policy: Policy) -> tuple[Tokens, Tokens]:
     """The tokens that are sent, and those that the policy leaves out."""
     kept = choose_turns(policy, offered.turns)
     left = offered.turns[-MOST_TURNS:][: -len(kept) or None]
@@ -86,7 +86,7 @@ def count_tokens(offered: Offered, policy: Policy) -> tuple[Tokens, Tokens]:
     return sent, withheld
 
 
-def assemble(offered: Offered, policy: Policy, image: str | None, fence: str) -> list[Message]:
+def assemble(offered: AvailableContext, policy: Policy, image: str | None, fence: str) -> list[Message]:
     """The messages of the request. `image` is the page as a data URL, `fence` an unguessable word."""
     notes = offered.notes if policy.notes else ()
     memories = offered.memories if policy.memory else ()

@@ -91,7 +91,7 @@ def scan(
     suspects = find_suspects(new, known)
     if not suspects:
         return []
-    rest = Rest([*known, *new])
+    rest = NaiveBayes([*known, *new])
     shift = len(known)
     accepted = {folded(word) for word in accept}
     found: list[Trigger] = []
@@ -190,7 +190,7 @@ def _clearness(feature: str) -> tuple[bool, int, str]:
 # --- the rest of a text
 
 
-class Rest:
+class NaiveBayes:
     """Naive Bayes over words and pairs of words, which can leave out rows and words.
 
     All labels have the same prior, since a rare label would always be contradicted otherwise.
