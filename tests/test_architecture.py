@@ -84,6 +84,14 @@ BROAD_EXCEPTS = {
     "cli/app.py": 1,  # main, the command line's outermost call: a bug of ours is named as one
 }
 BAD_NAME = re.compile(r"\A_?(?:(?:Base|Abstract)[A-Z]\w*|\w*(?:Manager|Handler|Helper|Util|Utils|Data|Info))\Z")
+# A class is named after what it is, not after what happened to it: `RoutedQuestion`, not `Routed`.
+PARTICIPLE = re.compile(r"\A_?[A-Z][a-z]+ed\Z")
+PARTICIPLES_BUT = {
+    "Feed",
+    *("Decided", "Failed", "Retrieved"),  # events
+    *("Refused", "Supported", "Unsupported"),  # an error, and the two results of one check
+    *("Checked", "Logged", "Received", "Reloaded"),  # public since the first version
+}
 # Reading, writing, connecting, asking the environment: what a module may not do while it is imported.
 IMPORT_TIME_CALLS = re.compile(
     r"\A(?:open|input|print)\Z"
@@ -252,7 +260,9 @@ def runs_no_foreign_code(file: File) -> Iterator[str]:
 
 def names_things_after_what_they_are(file: File) -> Iterator[str]:
     for node in ast.walk(file.tree()):
-        if isinstance(node, ast.ClassDef) and BAD_NAME.match(node.name):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        if BAD_NAME.match(node.name) or (PARTICIPLE.match(node.name) and node.name not in PARTICIPLES_BUT):
             yield f"{file.path}:{node.lineno} {node.name}: what is it?"
 
 
@@ -477,10 +487,11 @@ PLANTED = [
     Planted("re.compile may", FOREIGN, "config/x.py", "import re\nre.compile('x')", 0),
     Planted("manager", NAMES, "net/x.py", "class PoolManager: pass", 1),
     Planted("base", NAMES, "net/x.py", "class BaseLayer: pass", 1),
+    Planted("participle", NAMES, "net/x.py", "class Routed: pass\nclass _Asked: pass\nclass RoutedQuestion: pass", 2),
     Planted("abstract, private", NAMES, "net/x.py", "class _AbstractThing: pass", 1),
     Planted("info, inside", NAMES, "net/x.py", "def f():\n    class RouteInfo: pass", 1),
     Planted(
-        "basement and database", NAMES, "net/x.py", "class Basement: pass\nclass Database: pass\nclass Based: pass", 0
+        "basement and database", NAMES, "net/x.py", "class Basement: pass\nclass Database: pass\nclass Feed: pass", 0
     ),
     Planted("no docstring", DOC, "net/x.py", "# a comment\nx = 1", 1),
     Planted("empty docstring", DOC, "net/x.py", '""" """', 1),

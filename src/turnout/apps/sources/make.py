@@ -43,7 +43,7 @@ from .zim import ZimFiles
 _NOWHERE = Origin("http", "nowhere.invalid", 80)
 
 
-class Unconfigured(Source):
+class UnconfiguredSource(Source):
     """A source that cannot be asked, and says why."""
 
     def __init__(self, name: str, problem: str) -> None:
@@ -84,7 +84,7 @@ class Maker:
             try:
                 sources[name] = self.make(name, entry, sources)
             except TokenMissing as missing:
-                sources[name] = Unconfigured(name, str(missing))
+                sources[name] = UnconfiguredSource(name, str(missing))
         if self._mistakes:
             in_order = sorted(self._mistakes, key=lambda one: document.place(one[0]).line or 0)
             raise ConfigError([document.problem(path, problem) for path, problem in in_order])

@@ -75,14 +75,14 @@ def make_plan(
     """The plan of a decided question, perhaps reworded. `by_kind` has the source for each route that no source is named
     after: `notes` for `files`."""
     asked = decision.query.text
-    sources = _Configured(configured, by_kind or {})
+    sources = _ConfiguredSources(configured, by_kind or {})
     parts = tuple(_plan_part(part, sources, asked) for part in decision.parts or (decision,))
     if len(parts) == 1 and parts[0].role == "part":
         parts = (replace(parts[0], role="whole", text=asked, then=""),)
     return Plan(question, parts, asked if asked != question else "", decision.id)
 
 
-def _plan_part(decision: Decision, sources: _Configured, whole: str) -> PlannedPart:
+def _plan_part(decision: Decision, sources: _ConfiguredSources, whole: str) -> PlannedPart:
     routes = tuple(decision.policy.sources or decision.routes)[:MOST_SOURCES]
     if decision.outcome[0] == "D":
         pass  # the caller named the source
@@ -100,7 +100,7 @@ def _plan_part(decision: Decision, sources: _Configured, whole: str) -> PlannedP
     return PlannedPart(role, text, planned, then, decision.by, why, decision.id)
 
 
-class _Configured(NamedTuple):
+class _ConfiguredSources(NamedTuple):
     """The configured sources, by the routes they answer."""
 
     configured: Container[str]
@@ -113,7 +113,7 @@ class _Configured(NamedTuple):
         return isinstance(route, str) and self.name(route) in self.configured
 
 
-def _plan_source(route: str, routes: tuple[str, ...], sources: _Configured, decision: Decision) -> PlannedSource:
+def _plan_source(route: str, routes: tuple[str, ...], sources: _ConfiguredSources, decision: Decision) -> PlannedSource:
     """Files that replace the encyclopedia have its fallback. A source that is asked anyway is not a fallback."""
     replaces_kiwix = route == FILES and FILES not in decision.routes and "kiwix" in decision.routes
     fallback = ""

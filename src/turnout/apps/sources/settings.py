@@ -23,7 +23,7 @@ from turnout.net.public import PublicWeb
 from .changes import ChangesSource
 from .fetch import Capacity
 from .files import Files
-from .make import Maker, Unconfigured
+from .make import Maker, UnconfiguredSource
 from .source import Source
 from .tables import TABLE
 
@@ -53,7 +53,7 @@ class Sources:
 
     @property
     def configured(self) -> list[str]:
-        return [name for name, source in self.sources.items() if not isinstance(source, Unconfigured)]
+        return [name for name, source in self.sources.items() if not isinstance(source, UnconfiguredSource)]
 
     async def take_snapshots(self) -> None:
         """Take the snapshots of `changes` until cancelled."""

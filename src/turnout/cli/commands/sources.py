@@ -114,7 +114,7 @@ def add_source(
     """
     with needing(*EXTRA):
         from turnout.apps.sources import edit
-        from turnout.apps.sources.make import Unconfigured
+        from turnout.apps.sources.make import UnconfiguredSource
 
     is_feed = (kind or name) == "news" and user is None and token_env is None
     # A folder that is only written to need not exist.
@@ -135,7 +135,7 @@ def add_source(
     added = edit.add_source(name, {key: value for key, value in settings.items() if value is not None}, config)
     screen = console()
     screen.say(f"{name} is a source from now on ({visible(str(added.file))})")
-    if isinstance(added.source, Unconfigured):
+    if isinstance(added.source, UnconfiguredSource):
         screen.say((f"Its token is missing: set ${token_env}.", "yellow"))
     screen.say(f"Next: {_hint(config, 'sources', 'test', name)}")
 
