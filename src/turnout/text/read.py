@@ -45,7 +45,7 @@ _WINDOW = ("scan.window",)
 INHERITED = "extract.inherited"
 CLOSING = Words("closing", "closing")
 # As the list has them: of a script written without spaces, each character.
-_closing_words = re.compile(rf"[^\W\d_{UNSPACED}]+|[\d{UNSPACED}]").findall
+_closing_words = re.compile(rf"[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)?|[\d{UNSPACED}]").findall
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
@@ -118,7 +118,8 @@ def _before_last(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 
 def _closes(words: str) -> bool:
     """Whether a message only thanks and takes leave."""
-    return all(word in CLOSING.words for word in _closing_words(fold(words).text) if word[0].isalnum())
+    found = {word for word in _closing_words(fold(words).text) if word[0].isalnum()}
+    return not found or (found <= CLOSING.thanks | CLOSING.words and not found.isdisjoint(CLOSING.thanks))
 
 
 def own_words(query: Query) -> tuple[str, str]:
