@@ -120,6 +120,7 @@ class FitRow(NamedTuple):
     label: str
     weight: float
     at: int
+    by_person: bool = False
 
 
 def fit(
@@ -153,7 +154,10 @@ def fit(
     texts = [row.folded for row in every]
     say("reading", 0.0)
     read = read_terms(texts, terms)
-    buckets = np.unique(read.terms[: len(known) + len(told)].indices)
+    people = [at for at, row in enumerate(known) if row.by_person]
+    corrected = np.array(people if 2 * len(people) <= len(known) else [], np.int64)
+    turned = read_terms([" ".join(reversed(known[at].folded.split())) for at in corrected], terms)
+    buckets = np.unique(np.concatenate([read.terms[: len(known) + len(told)].indices, turned.terms.indices]))
     features: dict[Which, Any] = {"words": read.join(buckets)}
     if embedder is not None:
         features["vector"] = embed_texts([terms.cut(text)[:EMBEDDED_CHARACTERS] for text in texts], embedder, say)
@@ -161,7 +165,18 @@ def fit(
     weight = np.array([row.weight for row in known])
     folds, remarks = _folds(known, settings, seed)
     fitting = _Fitting(
-        features, read, label, weight, len(order), seed, folds, len(outside), bool(told), settings.bank_rows
+        features,
+        read,
+        label,
+        weight,
+        len(order),
+        seed,
+        folds,
+        len(outside),
+        bool(told),
+        settings.bank_rows,
+        corrected,
+        turned.join(buckets),
     )
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
@@ -250,6 +265,7 @@ def _gather(
     strange: Counter[str] = Counter()
     for at, row in enumerate(rows):
         text, label, weight = (*row, 1.0) if isinstance(row, tuple) else (row.text, row.label, row.weight)
+        by_person = not isinstance(row, tuple) and row.by == "human"
         folded = fold(text).text
         if not folded or weight <= 0:
             continue
@@ -258,7 +274,7 @@ def _gather(
         elif labels is not None and label not in labels:
             strange[str(label)] += 1
         else:
-            known.append(FitRow(folded, str(label), weight, at))
+            known.append(FitRow(folded, str(label), weight, at, by_person))
     if strange:
         name, count = strange.most_common(1)[0]
         hint = suggest(name, labels or ()) or f" (routes: {', '.join(labels or ())})"
@@ -306,6 +322,13 @@ class _Fitting(NamedTuple):
     learn_outside: bool
     """Whether the rows outside every label are learnt from as well, as rows that none of the labels may claim."""
     bank_rows: int
+    corrected: npt.NDArray[np.int64]
+    """The rows that people labelled, where they are fewer than the others. A head that has a row's words, pairs and
+    letters needs little of each to get it right; half of a correction is in the order of its words, which the next
+    question does not share. So its words are learnt once more without that order. A greater weight does not do it: a
+    row that is right already pulls no further."""
+    turned: Any
+    """Those rows with their words backwards, as the word head reads them. They are learnt, and never judged."""
 
     def fit_head(self, which: Which, learn: Any, strength: float) -> Head:
         """One head; a label without a row is never chosen."""
@@ -321,12 +344,19 @@ class _Fitting(NamedTuple):
         inside = learn < len(self.label)
         label = np.where(inside, self.label[np.where(inside, learn, 0)], self.labels)
         weight = np.where(inside, self.weight[np.where(inside, learn, 0)], 1.0)
+        features = self.features[which][learn]
+        if which == "words" and len(turned := np.flatnonzero(np.isin(self.corrected, learn))):
+            from scipy.sparse import vstack
+
+            again = self.corrected[turned]
+            features = vstack([features, self.turned[turned]], format="csr")
+            label, weight = np.append(label, self.label[again]), np.append(weight, self.weight[again])
         with warnings.catch_warnings():
             # A fit that stops early is judged by the same folds as any other.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Sums in both go by the size of the set; so must what they are weighed against, or weights of one half
             # would count.
-            model.fit(self.features[which][learn], label, sample_weight=weight / weight.mean())
+            model.fit(features, label, sample_weight=weight / weight.mean())
         found, bias = model.coef_.T, model.intercept_
         if found.shape[1] == 1:
             # Two labels are one line: half of it for each.
