@@ -24,10 +24,10 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("pronoun", "Who proved it?", CONTEXTUAL),
+    Case("pronoun", "Who discovered it?", CONTEXTUAL),
     Case("no-turns", "Define homeostasis", STANDALONE, ()),
     Case("names-its-subject", "Define photosynthesis in one sentence", STANDALONE),
-    Case("declared", "Who proved it?", STANDALONE, declared="standalone"),
+    Case("declared", "Who discovered it?", STANDALONE, declared="standalone"),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from taught import LABELS, OUTSIDE, Words, keep, questions, teach
 from turnout.core.errors import LearnError, TooFewExamples
 from turnout.learn.confidence import Measures, fit_confidence, fit_mix, state_confidence
-from turnout.learn.dataset import Example
+from turnout.learn.dataset import By, Example
 from turnout.learn.fit import FitSettings, StudentFit, fit
 from turnout.learn.metric import ece
 from turnout.text.fold import fold
@@ -64,6 +64,21 @@ def test_serving_says_what_fitting_said() -> None:
     far = [trained.judge(text, EMBEDDER.embed([text])[0]).knownness for text, _ in OUTSIDE]
     near = [trained.judge(text, EMBEDDER.embed([text])[0]).knownness for text, _ in questions()]
     assert max(far) < np.mean(near)
+
+
+def test_what_people_correct_is_learnt_without_the_order_of_its_words() -> None:
+    subjects, asked = (
+        ("zorbex", "quillon", "vantreel", "mirpod"),
+        ("flanter the {} grosk", "{} veldup", "brintel {} to me"),
+    )
+    usual = [Example(f"please tell me about {word} {at}", "a", "seed") for at in range(20) for word in ("rain", "tea")]
+    usual += [Example(f"how do i paint {word} {at}", "b", "seed") for at in range(20) for word in ("walls", "doors")]
+
+    def chance(by: By) -> float:
+        rows = [Example(text.format(subject), "b", by) for subject in subjects for text in asked]
+        return float(fit([*usual, *rows]).model().judge("about grosk veldup brintel").probabilities[1])
+
+    assert chance("human") > chance("seed")
 
 
 def test_examples_weigh() -> None:

@@ -123,6 +123,7 @@ class FitRow(NamedTuple):
     label: str
     weight: float
     at: int
+    by_person: bool = False
 
 
 def fit(
@@ -156,7 +157,13 @@ def fit(
     texts = [row.folded for row in every]
     say("reading", 0.0)
     read = read_terms(texts, terms)
-    buckets = np.unique(read.terms[: len(known) + len(oos)].indices)
+    # Corrections are few beside the rows a student ships with; where they are not, they need no help.
+    corrected = np.array([at for at, row in enumerate(known) if row.by_person], np.int64)
+    if 2 * len(corrected) > len(known):
+        corrected = corrected[:0]
+    reversed_read = read_terms([" ".join(reversed(known[at].folded.split())) for at in corrected], terms)
+    learnt_terms = (read.terms[: len(known) + len(oos)].indices, reversed_read.terms.indices)
+    buckets = np.unique(np.concatenate(learnt_terms))
     features: dict[Which, Any] = {"words": read.join(buckets)}
     if embedder is not None:
         features["vector"] = embed_texts([terms.cut(text)[:EMBEDDED_CHARACTERS] for text in texts], embedder, say)
@@ -164,7 +171,18 @@ def fit(
     weight = np.array([row.weight for row in known] + [1.0] * len(outside))
     folds, remarks = _folds(known, settings, seed)
     fitting = _Fitting(
-        features, read, label, weight, len(order), seed, folds, len(known), bool(oos), settings.bank_rows
+        features,
+        read,
+        label,
+        weight,
+        len(order),
+        seed,
+        folds,
+        len(known),
+        bool(oos),
+        settings.bank_rows,
+        corrected,
+        reversed_read.join(buckets),
     )
 
     strengths = {which: fitting.choose_strength(which, say) for which in features}
@@ -252,6 +270,7 @@ def _gather(
     unknown: Counter[str] = Counter()
     for at, row in enumerate(rows):
         text, label, weight = (*row, 1.0) if isinstance(row, tuple) else (row.text, row.label, row.weight)
+        by_person = not isinstance(row, tuple) and row.by == "human"
         folded = fold(text).text
         if not folded or weight <= 0:
             continue
@@ -260,7 +279,7 @@ def _gather(
         elif labels is not None and label not in labels:
             unknown[str(label)] += 1
         else:
-            known.append(FitRow(folded, str(label), weight, at))
+            known.append(FitRow(folded, str(label), weight, at, by_person))
     if unknown:
         name, count = unknown.most_common(1)[0]
         hint = suggest(name, labels or ()) or f" (routes: {', '.join(labels or ())})"
@@ -310,6 +329,13 @@ class _Fitting(NamedTuple):
     learn_outside: bool
     """Whether rows outside every label are learnt from, as rows that no label may claim, or only judged."""
     bank_rows: int
+    corrected: npt.NDArray[np.int64]
+    """The rows that people labelled. Among thousands of others the word head fits such a row by small changes to its
+    words, pairs of words and letters; the next question shares the words alone, and gets only a part of that. So these
+    rows are learnt a second time with their words in reverse, which shares nothing but the words. A greater weight does
+    not help: a row that is already right changes nothing."""
+    reversed_words: Any
+    """The reversed rows as the word head reads them. They are learnt and never judged."""
 
     def fit_head(self, which: Which, learn: Any, strength: float) -> Head:
         """Fit one head to these rows; a label without a row is never chosen."""
@@ -322,12 +348,18 @@ class _Fitting(NamedTuple):
             model = LinearSVC(C=strength, tol=SVC_TOLERANCE, random_state=self.seed)
         else:
             model = LogisticRegression(C=strength, max_iter=LR_STEPS)
-        weight = self.weight[learn]
+        label, weight, features = self.label[learn], self.weight[learn], self.features[which][learn]
+        if which == "words" and len(again := np.flatnonzero(np.isin(self.corrected, learn))):
+            from scipy.sparse import vstack
+
+            rows = self.corrected[again]
+            features = vstack([features, self.reversed_words[again]], format="csr")
+            label, weight = np.append(label, self.label[rows]), np.append(weight, self.weight[rows])
         with warnings.catch_warnings():
             # A fit that stops early is judged by the same folds as any other.
             warnings.simplefilter("ignore", ConvergenceWarning)
             # Both losses are sums over rows, so the mean weight must be 1 or it would change the regularisation.
-            model.fit(self.features[which][learn], self.label[learn], sample_weight=weight / weight.mean())
+            model.fit(features, label, sample_weight=weight / weight.mean())
         weights, bias = model.coef_.T, model.intercept_
         if weights.shape[1] == 1:
             # A model of two labels has one column: half of it goes to each label.

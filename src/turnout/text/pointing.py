@@ -31,6 +31,7 @@ _GENERIC: Final = frozenset(("es", "de", "fr"))
 # Replaces a quotation, so that it reads as a name. Capitals are ignored, because many questions have none.
 QUOTED: Final = "xquoted"
 _quoted: Final = re.compile(r"[\"“”«»„「『`][^\"“”«»„」』`]{1,200}[\"“”«»」』`]|(?<!\w)['‘][^'’]{1,200}['’](?!\w)")
+_A_KIND: Final = frozenset(("a", "an"))
 _which: Final = re.compile(r"\d+(?:[.-]\d+)*[a-z]?|[b-h]|[ivx]{1,5}")
 _clauses: Final = re.compile(r"[,;:.?!]+(?=\s+\w)")
 
@@ -78,7 +79,7 @@ def _definite(words: list[str], at: int, table: Words, *, generic: bool) -> int:
     while end < len(words) and end - at < PHRASE and not _ends_phrase(words[end], table):
         end += 1
     phrase = words[at + 1 : end]
-    if not phrase or QUOTED in phrase:
+    if not phrase or QUOTED in phrase or _names_work(words, at, phrase, table):
         return 0
     if generic:
         return 2 if phrase[0] in table.thing and words[end : end + 1] != [QUOTED] else 0
@@ -97,13 +98,21 @@ def _definite(words: list[str], at: int, table: Words, *, generic: bool) -> int:
     return 0 if is_term else end - at
 
 
+def _names_work(words: list[str], at: int, phrase: list[str], table: Words) -> bool:
+    """Who painted the scream; not: who wrote the letter."""
+    return at == 2 and words[1] in table.making and phrase[-1] not in table.thing
+
+
 def _ends_phrase(word: str, table: Words) -> bool:
     return word in table.telling or word in table.edge or word in table.verb or word in table.place
 
 
 def _shown(words: list[str], at: int, table: Words) -> int:
-    """A participle at the end: "which numbers are given"; not "who was it named after"."""
-    return 1 if at and words[at] in table.shown and at + 1 == len(words) else 0
+    """A participle at the end: "which numbers are given"; not "who was it named after", nor "what is a young swan
+    called"."""
+    if not at or at + 1 != len(words):
+        return 0
+    return int(words[at] in table.shown or (words[at] in table.naming and _A_KIND.isdisjoint(words)))
 
 
 def _pronoun(words: list[str], at: int, table: Words, text: str) -> int:

@@ -44,7 +44,7 @@ _WINDOW = ("scan.window",)
 INHERITED = "extract.inherited"
 CLOSING = Words("closing", "closing")
 # As in the word list: for scripts written without spaces, each character is a word.
-_closing_words = re.compile(rf"[^\W\d_{UNSPACED}]+|[\d{UNSPACED}]").findall
+_closing_words = re.compile(rf"[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)?|[\d{UNSPACED}]").findall
 FOLDS: dict[str, Callable[[str], FoldedText]] = {"unicode": fold, "javascript": fold_javascript}
 
 
@@ -118,7 +118,8 @@ def _before_last(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
 
 def _closes(words: str) -> bool:
     """Whether a message is only thanks or a goodbye."""
-    return all(word in CLOSING.words for word in _closing_words(fold(words).text) if word[0].isalnum())
+    found = {word for word in _closing_words(fold(words).text) if word[0].isalnum()}
+    return not found or (found <= CLOSING.thanks | CLOSING.words and not found.isdisjoint(CLOSING.thanks))
 
 
 def own_words(query: Query) -> tuple[str, str]:
