@@ -73,7 +73,7 @@ def test_one_of_several_routes_is_not_all_of_them(run: Run) -> None:
 
 STEER = """
 name = "steer"
-routes = ["left", "right", "OpenClauses"]
+routes = ["left", "right", "Left"]
 fallback = { route = "left" }
 [[layers]]
 kind = "rules.v1"
@@ -83,7 +83,7 @@ route = "right"
 when = { any = ["starboard"] }
 [[layers.rules]]
 id = "l"
-route = "OpenClauses"
+route = "Left"
 when = { any = ["port"] }
 [policy.left]
 [policy.right]
@@ -108,7 +108,7 @@ STEERED = [
     Steered("the verdict", "verdict:right", 0, "left is right"),
     Steered("the route", "route:right", 0, "left → right is what it should be"),
     Steered("only a verdict", "wrong", 0, "left is wrong"),
-    Steered("exactly that route", "OpenClauses", 0, "left → Left"),
+    Steered("exactly that route", "Left", 0, "left → Left"),
     Steered("neither of two", "LEFT", 2, "'LEFT' is not a route of profile 'steer'"),
     Steered("no such verdict", "verdict:maybe", 2, "verdict 'maybe' is neither right nor wrong"),
     Steered("no such route", "route:wrong", 2, "'wrong' is not a route of profile 'steer'"),

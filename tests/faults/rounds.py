@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from faults import workload
-from faults.workload import SETTLED, RoutedQuestion
+from faults.workload import SETTLED, Routed
 from postgres_server import PostgresServer
 from turnout.store import open_store, sql
 from turnout.store.store import connect
@@ -281,9 +281,7 @@ def check(
     for ident, row in roots.items():
         number = int(row[2].rpartition("-")[2])
         profile, text = workload.asked(number)
-        found = RoutedQuestion(
-            *told(row), tuple(RoutedQuestion(*told(part), ()) for part in sorted(parts.get(ident, ())))
-        )
+        found = Routed(*told(row), tuple(Routed(*told(part), ()) for part in sorted(parts.get(ident, ()))))
         same = found == workload.expected(profile, text) and row[3] == profile
         # What was not promised may have lost its parts with the process; what was must be whole.
         partial = ident not in promised_ids and found[:2] == workload.expected(profile, text)[:2]
