@@ -20,7 +20,7 @@ TYPES = ("RETRIEVAL", "CODE_GENERATION", "CONVERSATIONAL", "PLATFORM")
 
 # The contract asks for 100 of a type; what ships has more, and losing a batch of it should be noticed.
 LEAST = {"en": 580, "es": 400}
-MOST_BYTES = 1_200_000
+MOST_BYTES = 1_300_000
 # Rows that begin with the same three words share a skeleton; the most frequent ("what's the ...") has 18.
 MOST_ALIKE = 18
 # Share of four-letter pieces in common. At 0.6 two short questions differ in one word.
