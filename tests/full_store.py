@@ -11,7 +11,7 @@ import psycopg
 from msgspec.structs import replace
 from psycopg.types.string import TextLoader
 
-from stored import TABLES, ask, taught
+from stored_decisions import TABLES, ask, taught
 from turnout import Decision, Turn
 from turnout.core.decision import first_id, new_id
 from turnout.store import Outcome, Store

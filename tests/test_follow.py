@@ -30,7 +30,7 @@ from typing import NamedTuple
 import pytest
 
 import turnout
-from besieged import besieged, call, chat, make_key
+from secured_server import call, chat, make_key, secured_server
 from turnout.cli import main
 from turnout.store import open_store
 
@@ -104,7 +104,7 @@ def follow_chat(folder: Path) -> Followed:
     follower = Follower()
     with contextlib.ExitStack() as stack:
         stack.enter_context(follower.installed())
-        served, _ = stack.enter_context(besieged(folder))
+        served, _ = stack.enter_context(secured_server(folder))
         key = make_key(served.store)
         # Read past the store: its own calls would count.
         log = stack.enter_context(contextlib.closing(sqlite3.connect(folder / "turnout.db")))

@@ -14,7 +14,7 @@ import msgspec
 import openai
 import pytest
 
-from pace import Delays
+from timing import Delays
 from turnout.testing import Fault, Received, Reply, ScriptedProvider, ToolCall
 
 WEATHER = ToolCall("weather", {"city": "Bern", "days": [1, 2, 3]}, id="id_1")

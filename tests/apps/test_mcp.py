@@ -13,7 +13,7 @@ import pytest
 mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[mcp]'")
 
 from apps.sources.asked import Opened, scripted  # noqa: E402
-from besieged import surroundings  # noqa: E402
+from secured_server import clean_environment  # noqa: E402
 from turnout.apps.caller import Budget, Caller  # noqa: E402
 from turnout.apps.decide.app import DecideApp  # noqa: E402
 from turnout.apps.mcp import make_server  # noqa: E402
@@ -81,7 +81,7 @@ def test_mistakes_are_said_where_the_model_reads_them() -> None:
 
 
 def test_the_command_over_its_pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     import os
 
     async def ask() -> Any:

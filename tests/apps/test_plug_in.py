@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from besieged import call
+from secured_server import call
 from serving import Served, serving
 from turnout import Decision, Query
 from turnout.apps import app as app_module

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, put
-from surroundings import clear_surroundings
+from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, put
+from clean_environment import clear_environment
 from turnout.config import champion
 from turnout.config.load import shipped_file
 
@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
     # A server that would start after all must not: it would serve until the end of time.
     monkeypatch.setattr("turnout.cli.commands.serve._run", _refuse_to_run)

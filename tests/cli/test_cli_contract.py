@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import Struct
 
-from past import backdate, ms
-from stored import ask
+from old_rows import backdate, ms
+from stored_decisions import ask
 from toml_router import LOCAL
 from turnout import Decision, Query, Verdict, load
 from turnout.core import registry

@@ -15,7 +15,7 @@ import pytest
 
 from full_store import aged, fill, fill_many, tables
 from postgres_server import PostgresServer, wheel
-from stored import ask
+from stored_decisions import ask
 from turnout.store import open_store
 from turnout.store.migrate import migrations
 from turnout.store.store import connect

@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from full_store import COMPOUND
-from past import backdate, ms
-from stored import ask, taught
+from old_rows import backdate, ms
+from stored_decisions import ask, taught
 from toml_router import unlearnt
 from turnout import Query
 from turnout.store import Outcome, Store, export, open_store

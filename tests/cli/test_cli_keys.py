@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import turnout
-from surroundings import clear_surroundings
+from clean_environment import clear_environment
 from turnout.runtime.pepper import read_pepper
 from turnout.store import open_store
 from turnout.web.auth import digest, read_credential
@@ -21,7 +21,7 @@ TIERS = turnout.load("tiers", config="")
 
 @pytest.fixture(autouse=True)
 def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
     return tmp_path / "turnout.db"
 

@@ -18,7 +18,7 @@ import pytest
 
 import turnout
 from child import running
-from past import backdate, ms
+from old_rows import backdate, ms
 from toml_router import LOCAL, unlearnt
 from turnout import Query
 from turnout.cli.draw.log import SHORT_ID, DecisionLines

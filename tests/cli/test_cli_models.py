@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from surroundings import clear_surroundings
+from clean_environment import clear_environment
 from turnout.testing import Fault, Reply, ScriptedProvider
 
 Run = Callable[..., Any]
@@ -18,7 +18,7 @@ UNSURE = ("Write a reply to Ana", "-p", "tiers-seed")
 
 @pytest.fixture(autouse=True)
 def _no_providers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from chatter import chatter
+from assist_questions import chatter
 from turnout import Query, load
 from turnout.config import champion
 from turnout.config.load import load_profile

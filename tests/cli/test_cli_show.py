@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import turnout
-from past import backdate, ms
+from old_rows import backdate, ms
 from toml_router import unlearnt
 from turnout import Query
 from turnout.cli.draw.picture import picture

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 import turnout
-from past import backdate, ms
+from old_rows import backdate, ms
 from toml_router import unlearnt
 from turnout import Query
 from turnout.cli.draw.screen import dollars

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from embedding import embeddings
-from stored import taught
+from stored_decisions import taught
 from turnout.config.champion import find_champion, shelf_of
 from turnout.layers.student_model import read_student
 from turnout.learn.registry import candidates, set_champion

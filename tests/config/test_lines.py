@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pace import is_linear
+from timing import is_linear
 from turnout.config.document import Document, Place
 from turnout.config.lines import DEEPEST, Path, locate, syntax_line
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from clean_environment import clear_environment
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 
 OWN = {"sec-fetch-site": "same-origin"}
@@ -17,6 +17,6 @@ OWN = {"sec-fetch-site": "same-origin"}
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     with serving(tmp_path, "[server]\nlag_s = 60.0\n", pages=Console) as served:
         yield served

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from besieged import call, forget, make_key
 from console.inhabited import CLAIM, EXCERPT, NOTED, PASSAGE, Inhabited, file_name, gather, inhabited
+from secured_server import call, forget, make_key
 from turnout.web.auth import SCOPES
 
 DATA = os.environ.get("TURNOUT_DATA", "")

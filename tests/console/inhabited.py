@@ -17,9 +17,9 @@ import msgspec
 import pytest
 
 from apps.claims.chatting import card
-from besieged import PEPPER, call
+from clean_environment import clear_environment
+from secured_server import PEPPER, call
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.apps.claims.card import Card, CardSource, ClaimType, ClaimVerdict
 from turnout.cli import main
 from turnout.config.champion import shipped_model
@@ -95,7 +95,7 @@ def flood(words: Sequence[str] = ()) -> Card:
 def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[str] = ()) -> Iterator[Inhabited]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        clear_surroundings(patch, folder)
+        clear_environment(patch, folder)
         patch.setenv("TURNOUT_PEPPER", PEPPER)
         provider = stack.enter_context(ScriptedProvider.in_thread())
         provider.default = ScriptedReply("\n".join((WRITTEN, *words)))

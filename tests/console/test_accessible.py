@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from clean_environment import clear_environment
 from console.browsing import PATIENCE_S, SCREENS, browsing
 from console.inhabited import CLAIM, NOTED, PAGES, Inhabited, inhabited
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inhabited]:
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("bare")
     with pytest.MonkeyPatch.context() as patch:
-        clear_surroundings(patch, folder)
+        clear_environment(patch, folder)
         with serving(folder, "[server]\nlag_s = 60.0\n", pages=Console) as served:
             yield served
 

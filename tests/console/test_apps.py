@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import call
 from console.conftest import OWN
+from secured_server import call
 from serving import Served
 
 HOSTILE = "<script>alert(1)</script>"

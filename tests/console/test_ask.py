@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import call
+from clean_environment import clear_environment
 from console.conftest import OWN
+from secured_server import call
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 
 HOSTILE = "<script>alert(1)</script>"
@@ -20,7 +20,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "boiler.md").write_text(f"# Boiler {HOSTILE}\n\nThe boiler was serviced in May {HOSTILE}.\n")

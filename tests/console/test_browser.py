@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from besieged import call
+from clean_environment import clear_environment
 from console.browsing import PATIENCE_S, SCREENS, Browsed, browsing
 from console.test_decisions_page import NASTY, decide
+from secured_server import call
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 
 PROOF = "Prove the theorem formally, step by step"
@@ -134,7 +134,7 @@ def test_what_people_write_does_not_run(browsed: Browsed, served: Served) -> Non
 
 
 def test_what_goes_wrong_is_said(browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     broken = tmp_path / "broken.toml"
     broken.write_text('extends = "tiers"\nname = "broken"\n', encoding="utf-8")
     settings = f'[server]\nlag_s = 60.0\nprofiles = ["{broken}"]\n'

@@ -14,11 +14,11 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from besieged import Got, call, forget, make_key
+from clean_environment import clear_environment
 from console.conftest import OWN
 from console.test_frame import FORM, sign_in
+from secured_server import Got, call, forget, make_key
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console import decisions, live
 from turnout.console.console import Console
 from turnout.console.decisions import DecisionPages, read_filter
@@ -255,7 +255,7 @@ def test_a_page_that_comes_back_gets_what_it_missed(served: Served) -> None:
 
 
 def test_a_server_stops_while_pages_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     began = 0.0
     with contextlib.ExitStack() as stack:
         served = stack.enter_context(serving(tmp_path, "[server]\nlag_s = 60.0\ndrain_s = 20.0\n", pages=Console))

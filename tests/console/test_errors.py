@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import PEPPER, Got, call, forget, make_key
+from clean_environment import clear_environment
 from console.browsing import PATIENCE_S, Browsed, browsing
 from console.conftest import OWN
 from console.test_frame import FORM
+from secured_server import PEPPER, Got, call, forget, make_key
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 from turnout.testing import ScriptedProvider
 from turnout.testing.reply import ScriptedReply
@@ -76,7 +76,7 @@ def process(folder: Path, port: int, room: int = 2**40) -> Iterator[str]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     (tmp_path / "turnout.toml").write_text("[server]\nlag_s = 60.0\ndrain_s = 1.0\n")
     monkeypatch.setenv("TURNOUT_CONFIG", str(tmp_path / "turnout.toml"))
     monkeypatch.setenv("TURNOUT_DB", str(tmp_path / "turnout.db"))

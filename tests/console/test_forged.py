@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import Got, call, forget, id_of, make_key
 from console.browsing import browsing
 from console.conftest import OWN
 from console.inhabited import NOTED, Inhabited, inhabited
+from secured_server import Got, call, forget, id_of, make_key
 from turnout.apps.app import Route
 from turnout.learn.registry import read_history
 from turnout.web.auth import SCOPES

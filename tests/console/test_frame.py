@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besieged import Got, call, forget, id_of, make_key
 from console.conftest import OWN
+from secured_server import Got, call, forget, id_of, make_key
 from serving import Served
 from turnout.console.page import static_url
 from turnout.console.session import COOKIE, IDLE_S, SESSION_S, begin_session, cookie_value, read_session

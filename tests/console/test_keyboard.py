@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from besieged import forget, id_of, make_key
 from console.browsing import PATIENCE_S, Browsed, browsing
 from console.inhabited import CLAIM, NOTED, PROOF, Inhabited, inhabited
+from secured_server import forget, id_of, make_key
 from turnout.learn.registry import read_history
 from turnout.web.auth import SCOPES
 

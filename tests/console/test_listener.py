@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import call, forget, make_key
+from clean_environment import clear_environment
 from console.conftest import OWN
+from secured_server import call, forget, make_key
 from serving import serving
-from surroundings import clear_surroundings
 from turnout.config.server import ServerSettings
 from turnout.console.console import Console
 from turnout.web.auth import Guard
@@ -34,7 +34,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_where_the_console_is(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     with serving(tmp_path, f"[server]\nlag_s = 60.0\n{case.settings}\n", pages=Console) as served:
         key = make_key(served.store, scopes=("admin", "decisions:read", "route"))
         forget(served)

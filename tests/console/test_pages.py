@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import Got, call, forget, make_key
+from clean_environment import clear_environment
 from console.conftest import OWN
+from secured_server import Got, call, forget, make_key
 from serving import Served, serving
-from surroundings import clear_surroundings
 from turnout.console.console import Console
 from turnout.console.traffic import bars
 from turnout.store import Outcome
@@ -189,7 +189,7 @@ def test_questions_are_labelled_least_sure_first(served: Served) -> None:
 
 
 def test_settings_say_where_each_value_is_from_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clear_surroundings(monkeypatch, tmp_path)
+    clear_environment(monkeypatch, tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-secret-1")
     monkeypatch.setenv("TURNOUT_PEPPER", "pepper-hidden-secret-2")
     settings = (

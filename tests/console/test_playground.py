@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from besieged import Got, call, forget, make_key
 from console.conftest import OWN
 from console.test_decisions_page import NASTY, decide, see
 from console.test_frame import FORM, sign_in
+from secured_server import Got, call, forget, make_key
 from serving import Served
 
 PART = {**FORM, **OWN, "hx-request": "true"}

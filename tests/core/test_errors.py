@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pace import is_within
+from timing import is_within
 from turnout.core import errors
 from turnout.core.errors import (
     ConfigError,

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from clean_environment import clear_environment
 from serving import SERVERS
-from surroundings import clear_surroundings
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        clear_surroundings(patch, tmp_path_factory.mktemp("home"))
+        clear_environment(patch, tmp_path_factory.mktemp("home"))
         yield
 
 

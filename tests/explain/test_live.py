@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 import turnout
+from random_text import router
 from toml_router import unlearnt
 from turnout import Query, Reason, Verdict
 from turnout.config.cases import codes_of
@@ -15,7 +16,6 @@ from turnout.config.load import shipped
 from turnout.core.query import Reading
 from turnout.explain.explanation import explain
 from turnout.testing import make_router
-from wild_text import router
 
 TIERS, STUDY = unlearnt("tiers"), router("study")
 HELD = TIERS.route_sync("Write a function to sort an array")

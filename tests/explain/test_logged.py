@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 import turnout
+from random_text import router, texts
 from toml_router import LOCAL, router_of
 from turnout import Decision, Query, QueryError, Reason, Router, Turn, Verdict
 from turnout.config.cases import read_cases
@@ -27,7 +28,6 @@ from turnout.core.query import Reading
 from turnout.explain.explanation import Explanation, explain, explain_logged
 from turnout.store import Logged, Store, open_store
 from turnout.store.redact import LEVELS
-from wild_text import router, texts
 
 SCHEMAS = Path(__file__).parent.parent / "store" / "schemas"
 QUESTIONS = (

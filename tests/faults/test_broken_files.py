@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from besieged import call, surroundings
-from broken import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, damaged, mend, put
+from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, damaged, mend, put
+from secured_server import call, clean_environment
 from serving import Served, serving
-from taught import keep as keep_student
-from taught import teach
+from small_student import keep as keep_student
+from small_student import teach
 from turnout.config import champion
 from turnout.config.cases import read_cases
 from turnout.config.document import read
@@ -114,7 +114,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             warnings.append(self.format(record))
 
     with pytest.MonkeyPatch.context() as patch:
-        surroundings(patch, folder)
+        clean_environment(patch, folder)
         # By name: the environment changes from test to test, and this server stays.
         for module in ("config.settings", "config.champion", "models.embed"):
             patch.setattr(f"turnout.{module}.data_folder", lambda: folder / "data" / "turnout")
@@ -247,7 +247,7 @@ def test_an_emptied_file_brings_no_demonstration_model(world: World) -> None:
 
 def test_a_served_profile_that_is_broken_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is loaded when somebody first asks for it: a sentence for the client, and no traceback for the log."""
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     warnings: list[str] = []
     monkeypatch.setattr(runtime_module.log, "warning", lambda *said: warnings.append(said[0] % said[1:]))
     name = f"{tmp_path}/other.toml"
@@ -290,7 +290,7 @@ READERS = [
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.id)
 def test_a_reader_gives_a_value_or_a_sentence(reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     file = tmp_path / reader.name
     for number, raw in zip(range(300 if reader.id != "profile" else 100), damaged(reader.sound, seed=1), strict=False):
         file.write_bytes(raw)

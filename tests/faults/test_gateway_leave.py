@@ -21,8 +21,8 @@ from typing import NamedTuple
 import pytest
 
 from faults.asking import ask, connect, outcomes, request
-from pace import Delays
 from serving import SERVERS, Served, serving
+from timing import Delays
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
 from turnout.web import app

@@ -13,8 +13,8 @@ import pytest
 
 from faults import workload
 from faults.rounds import Scenario, play_on, restarting, wait_for
-from pace import Delays
 from postgres_server import PostgresServer
+from timing import Delays
 from turnout import Decision
 from turnout.core.errors import NotStored, StoreUnavailable
 from turnout.store import journal, open_store, postgres, sql

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from besieged import besieged, call, chat, forget, id_of, make_key
 from faults.asking import connect
 from faults.test_gateway_leave import SOON_S, eventually
-from pace import Delays
+from secured_server import call, chat, forget, id_of, make_key, secured_server
 from serving import Served
-from stored import select
+from stored_decisions import select
+from timing import Delays
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
 
 PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
@@ -33,7 +33,7 @@ Pair = tuple[Served, ScriptedProvider]
 @pytest.fixture(params=["batched", "strict"])
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
     more = f'[store]\ndurability = "{request.param}"'
-    with besieged(tmp_path / "left", prices=PRICES, classifier=True, server=more) as found:
+    with secured_server(tmp_path / "left", prices=PRICES, classifier=True, server=more) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from pace import is_linear
+from timing import is_linear
 from turnout.core.errors import Broken
 from turnout.models.wire.sse import EVENT_BYTES, Events
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from taught import Words, keep, questions, teach, teach_staged
+from small_student import Words, keep, questions, teach, teach_staged
 from turnout.core.errors import ArtefactUnreadable, ConfigError
 from turnout.layers import student_model, term_head
 from turnout.layers.artefact import MANIFEST, WEIGHTS, digest_of, read_manifest

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 import turnout
-from pupils import own_home
-from taught import LABELS, Words, questions
+from small_student import LABELS, Words, questions
+from stub_students import own_home
 from turnout.cli import main
 from turnout.config.champion import champion_digest
 from turnout.core.registry import Supplies

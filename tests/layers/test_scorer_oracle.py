@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 
 from oracles import DIMENSIONS, TIER_WORDS, Tier, js_length, score_study, score_tiers
+from random_text import SCRIPTS, Salad, router, texts, words_of
 from toml_router import unlearnt
 from turnout import Decision, Verdict
-from wild_text import SCRIPTS, Salad, router, texts, words_of
 
 MANY = settings(max_examples=300, deadline=None, derandomize=True)
 

@@ -16,8 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 import turnout
-from pace import quickest
-from taught import LABELS, Words, keep, questions, teach, teach_staged
+from small_student import LABELS, Words, keep, questions, teach, teach_staged
+from timing import quickest
 from turnout import ConfigError, LiveRouter, Query, load, load_profile
 from turnout.config.document import Document
 from turnout.config.resolve import build

@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pace import is_within
-from taught import Words, keep, questions, teach
+from small_student import Words, keep, questions, teach
+from timing import is_within
 from turnout import load
 from turnout.layers import student_model, term_head
 from turnout.layers.student import Student

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pace import is_linear
+from timing import is_linear
 from turnout.layers.term_head import END, SHAPE_NUMBERS, START, Terms, measure_shape, tokenize
 from turnout.text.fold import fold
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-import past
-from stored import taught
+import old_rows
+from stored_decisions import taught
 from turnout.core.errors import BadExamples
 from turnout.learn.dataset import (
     BELIEVED,
@@ -259,7 +259,7 @@ def test_the_log_is_read_without_an_export(log: Store) -> None:
         ("corrected", "third", "human", "bob", None),
     ]
     assert found.skipped == {"it has no label": 1}
-    assert all(row.at > past.ms("2020-01-01") for row in found.rows)
+    assert all(row.at > old_rows.ms("2020-01-01") for row in found.rows)
     old = read_log(records, profile=made[0].profile.name, routes=("third",))
     assert [row.label for row in old.rows] == ["third"]
     assert any("no route of" in why for why in old.skipped)

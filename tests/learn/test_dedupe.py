@@ -5,7 +5,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pace import is_within
+from timing import is_within
 from turnout.learn.dataset import BELIEVED, Example, folded
 from turnout.learn.dedupe import ALIKE, collapse_exact, dedupe, group_alike, sign
 

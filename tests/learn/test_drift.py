@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pupils import KNOWN, Pupil, log, own_home, with_pupil
+from stub_students import KNOWN, Pupil, log, own_home, with_pupil
 from turnout.learn.drift import (
     LEAST,
     ChampionAnswer,

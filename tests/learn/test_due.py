@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
+from stub_students import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout.config.learning import LearnSettings, learn_settings
 from turnout.core.errors import ConfigError
 from turnout.learn import registry

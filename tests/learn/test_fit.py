@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from taught import LABELS, OUTSIDE, Words, keep, questions, teach
+from small_student import LABELS, OUTSIDE, Words, keep, questions, teach
 from turnout.core.errors import LearnError, TooFewExamples
 from turnout.learn.confidence import Measures, fit_confidence, fit_mix, state_confidence
 from turnout.learn.dataset import By, Example

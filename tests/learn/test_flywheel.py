@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from chatter import chatter
-from pupils import own_home
+from assist_questions import chatter
+from stub_students import own_home
 from turnout import Query, load
 from turnout.config.champion import champion_digest
 from turnout.config.learning import LearnSettings

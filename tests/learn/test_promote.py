@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pupils import KNOWN, ROUTES, Pupil, made, own_home, with_pupil
+from stub_students import KNOWN, ROUTES, Pupil, made, own_home, with_pupil
 from turnout import Router, Verdict
 from turnout.config import champion
 from turnout.config.cases import Case

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pupils import KNOWN, Pupil, log, made, own_home, with_pupil
+from stub_students import KNOWN, Pupil, log, made, own_home, with_pupil
 from turnout import Query, Router, Turn, Verdict
 from turnout.config.champion import ModelSummary
 from turnout.learn import registry

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from taught import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
+from small_student import MANY_THINGS, OUTSIDE, Words, keep, questions, teach, teach_staged
 from turnout.layers.student_model import Abstention, Confidence, Scale
 from turnout.learn.confidence import MOST_LOST, PRECISION, StageAnswers, Truth, choose_sure, fit_alone, serve
 from turnout.learn.fit import fit

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from surroundings import clear_surroundings
+from clean_environment import clear_environment
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        clear_surroundings(patch, tmp_path_factory.mktemp("home"))
+        clear_environment(patch, tmp_path_factory.mktemp("home"))
         yield

@@ -22,7 +22,7 @@ import build_minilm
 from build_minilm import build_graph, expected_shapes, read_tensors
 from minilm_built import built_minilm, needs_weights
 from minilm_oracle import forward
-from pace import is_within
+from timing import is_within
 from turnout.core.embed import Embeds
 from turnout.core.errors import EmbedderDamaged, EmbedderError, WeightsMissing, WeightsRefused
 from turnout.models import embed

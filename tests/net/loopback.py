@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 import aiohttp.connector
 import pytest
 
-from pace import Delays
+from timing import Delays
 from turnout.net.client import Client, Request, Response
 from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Origin

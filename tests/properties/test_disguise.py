@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from random_text import LOOKALIKES, router
 from turnout.config.load import shipped
-from wild_text import LOOKALIKES, router
 
 TOPICS = (
     *("entropy", "photosynthesis", "the French Revolution", "a binary tree", "inflation", "DNA repair", "game theory"),

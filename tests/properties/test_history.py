@@ -11,11 +11,11 @@ from itertools import product
 
 import pytest
 
+from random_text import router
 from turnout import Decision, Query, Router, Turn
 from turnout.config.cases import read_cases
 from turnout.config.load import shipped_file
 from turnout.text.reference import find_reference
-from wild_text import router
 
 PROFILES = ("assist", "sources", "claims")
 QUESTIONS = 1_000

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pace import is_within, quickest, slowness
+from random_text import INVISIBLE, SCRIPTS, router, vocabulary
+from timing import is_within, quickest, slowness
 from turnout import Router
 from turnout.config.load import shipped
-from wild_text import INVISIBLE, SCRIPTS, router, vocabulary
 
 MIB = 2**20
 SLACK = 3

@@ -15,10 +15,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import turnout
+from random_text import ascii_texts, hidden, router, texts
 from toml_router import unlearnt
 from turnout import Decision, Query, Reading, Router, Turn
 from turnout.config.load import shipped
-from wild_text import ascii_texts, hidden, router, texts
 
 PROFILES = shipped()
 # Not to the letter of a scorer that folds nothing: invisible characters and blanks are evidence there.

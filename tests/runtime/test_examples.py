@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import turnout
-from taught import Words
+from small_student import Words
 from turnout import Policy, Router
 from turnout.config.champion import champion_file
 from turnout.core.errors import LearnError, TooFewExamples

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import turnout
-from pupils import own_home
-from taught import Words, keep, teach
+from small_student import Words, keep, teach
+from stub_students import own_home
 from turnout.cli import main
 from turnout.config.champion import IdleModelWarning
 from turnout.layers.student import Student

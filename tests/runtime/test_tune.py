@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from past import backdate
-from stored import taught
+from old_rows import backdate
+from stored_decisions import taught
 from turnout import Query
 from turnout.config.load import load_profile
 from turnout.core.errors import ConfigError, QueryError

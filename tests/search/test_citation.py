@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pace import is_linear
+from timing import is_linear
 from turnout.search.citation import (
     MOST_CITED,
     CheckedAnswer,

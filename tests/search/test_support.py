@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pace import is_linear
+from timing import is_linear
 from turnout.search.number import Number, agree
 from turnout.search.statement import read_statement
 from turnout.search.support import Supported, Unsupported, Why, check

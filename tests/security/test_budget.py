@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
+from secured_server import Got, call, chat, forget, id_of, make_key, secured_server, settings
 from serving import Served, serving
-from stored import select
+from stored_decisions import select
 from turnout.apps.caller import Budget
 from turnout.core.errors import Refused
 from turnout.testing import Received, Reply, ScriptedProvider
@@ -24,7 +24,7 @@ PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
-    with besieged(tmp_path / "budget", prices=PRICES) as (served, provider):
+    with secured_server(tmp_path / "budget", prices=PRICES) as (served, provider):
         provider.default = Reply("ok", usage=(100, 100))
         yield served, provider
 
@@ -170,7 +170,7 @@ def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProv
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     """What was spent is in the store's rows, each decision once; a new process starts from them."""
-    with besieged(tmp_path / "first", prices=PRICES) as (served, provider):
+    with secured_server(tmp_path / "first", prices=PRICES) as (served, provider):
         provider.default = Reply("ok", usage=(100, 100))
         key = make_key(served.store, budget_usd=5.2 * CALL_USD)
         forget(served)
@@ -198,7 +198,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
 def test_two_processes_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the other one has booked is noticed when the key is looked up again."""
     monkeypatch.setattr(auth, "CACHED_S", 0.2)
-    with besieged(tmp_path / "shared", prices=PRICES) as (one, provider):
+    with secured_server(tmp_path / "shared", prices=PRICES) as (one, provider):
         provider.default = Reply("ok", usage=(100, 100))
         key = make_key(one.store, budget_usd=4.2 * CALL_USD)
         forget(one)
@@ -213,7 +213,7 @@ def test_two_processes_share_a_budget(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_model_without_a_price_is_not_for_budgets(tmp_path: Path) -> None:
-    with besieged(tmp_path / "free") as (served, provider):
+    with secured_server(tmp_path / "free") as (served, provider):
         key, other = make_key(served.store, budget_usd=1.0), make_key(served.store)
         forget(served)
         got = ask(served, key)
@@ -236,7 +236,7 @@ def classified(request: Received) -> Reply:
 
 def test_deciding_is_paid_for(tmp_path: Path) -> None:
     """By requests and by plain decisions; and a key that has nothing left asks no classifier either."""
-    with besieged(tmp_path / "classifier", prices=PRICES, classifier=True) as (served, provider):
+    with secured_server(tmp_path / "classifier", prices=PRICES, classifier=True) as (served, provider):
         provider.default = classified
         key = make_key(served.store, budget_usd=5 * CALL_USD)
         rich = make_key(served.store)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from besieged import Got, besieged, call, chat, forget, id_of, make_key, settings
+from secured_server import Got, call, chat, forget, id_of, make_key, secured_server, settings
 from serving import Served, serving
-from stored import ask as decide
+from stored_decisions import ask as decide
 from turnout.apps.caller import Budget, Limits, Period
 from turnout.core.errors import Refused
 from turnout.store.row import SpendRow
@@ -224,7 +224,7 @@ def test_a_cost_that_is_no_number_books_what_was_set_aside(spent: float) -> None
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
-    with besieged(tmp_path / "periods", prices=PRICES) as (served, provider):
+    with secured_server(tmp_path / "periods", prices=PRICES) as (served, provider):
         provider.default = Reply("ok", usage=(100, 100))
         yield served, provider
 
@@ -295,7 +295,7 @@ def test_a_new_day_needs_no_restart(pair: tuple[Served, ScriptedProvider]) -> No
 
 def test_two_processes_share_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth_module, "CACHED_S", 0.2)
-    with besieged(tmp_path / "shared", prices=PRICES) as (one, provider):
+    with secured_server(tmp_path / "shared", prices=PRICES) as (one, provider):
         provider.default = Reply("ok", usage=(100, 100))
         key = make_key(one.store, budget_day_usd=4.2 * CALL_USD)
         forget(one)

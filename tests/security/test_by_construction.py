@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import turnout
-from besieged import besieged, call, chat, forget, make_key
+from secured_server import call, chat, forget, make_key, secured_server
 from turnout.models.generate import PASSED, SHOWN
 from turnout.testing import Reply
 
@@ -84,7 +84,7 @@ def test_what_passes_is_listed() -> None:
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
 def test_a_providers_request_is_built_not_copied(tmp_path: Path, path: str) -> None:
     """Of the client's headers a provider gets the listed ones; of a provider's the client gets the listed ones."""
-    with besieged(tmp_path / "built") as (served, provider):
+    with secured_server(tmp_path / "built") as (served, provider):
         key = make_key(served.store)
         forget(served)
         given = {
@@ -120,7 +120,7 @@ def test_a_providers_request_is_built_not_copied(tmp_path: Path, path: str) -> N
 
 
 def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
-    with besieged(tmp_path / "redirect") as (served, provider):
+    with secured_server(tmp_path / "redirect") as (served, provider):
         provider.default = Reply(status=302, headers={"location": f"{provider.origin}/elsewhere"})
         assert call(served.url, "POST", "/v1/chat/completions", chat()).status == 502
         assert all(request.path.startswith("/v1/") for request in provider.requests)
@@ -131,7 +131,7 @@ def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
 )
 def test_a_hostile_retry_after(tmp_path: Path, after: str) -> None:
     """Whatever a provider says of when to come back: an answer, and soon."""
-    with besieged(tmp_path / "retry") as (served, provider):
+    with secured_server(tmp_path / "retry") as (served, provider):
         provider.default = Reply(status=429, headers={"retry-after": after})
         got = call(served.url, "POST", "/v1/chat/completions", chat(), timeout=10)
         assert got.status == 429, got

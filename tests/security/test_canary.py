@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from besieged import TIERS, besieged, call, chat, forget, make_key, send_raw
+from secured_server import TIERS, call, chat, forget, make_key, secured_server, send_raw
 from turnout import load_profile
 from turnout.config.learning import learn_settings
 from turnout.config.server import server_settings
@@ -145,7 +145,7 @@ def test_no_secret_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lo
     found: list[str] = []
     with (
         ScriptedProvider.in_thread(Hostile()) as provider,
-        besieged(folder, written(provider, folder / "secret")) as (served, _),
+        secured_server(folder, written(provider, folder / "secret")) as (served, _),
     ):
         pepper = marked("")
         canaries["the pepper"] = pepper
@@ -544,7 +544,7 @@ def test_a_watcher_with_a_broken_key_file_logs_no_byte_of_it(tmp_path: Path, log
     text = f"[server]\ndrain_s = 1.0\nlag_s = 60.0\n{slot}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("turnout.runtime.runtime.LOOK_S", 0.05)
-        with besieged(tmp_path, text) as (served, _):
+        with secured_server(tmp_path, text) as (served, _):
             key.write_bytes(secret.encode("utf-16"))
             (tmp_path / "turnout.toml").write_text(f"{text}# again\n")
             until = time.monotonic() + 20

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from besieged import Got, besieged, call, chat, forget, make_key
+from secured_server import Got, call, chat, forget, make_key, secured_server
 from serving import Served, route_table
 from turnout.apps.app import SOCKET
 from turnout.web import auth
@@ -96,7 +96,7 @@ class Server(NamedTuple):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with besieged(tmp_path_factory.mktemp("errors"), server=f"body_bytes = {LIMIT}") as (served, _):
+    with secured_server(tmp_path_factory.mktemp("errors"), server=f"body_bytes = {LIMIT}") as (served, _):
         keys = {
             "all": make_key(served.store),
             "none": make_key(served.store, scopes=()),

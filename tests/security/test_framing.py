@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from besieged import besieged, call, chat
+from secured_server import call, chat, secured_server
 from serving import Served
 from turnout.testing import ScriptedProvider
 from turnout.web import serve as serving_module
@@ -196,13 +196,13 @@ CASES = (
 
 @pytest.fixture(scope="module")
 def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with besieged(tmp_path_factory.mktemp("roomy")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("roomy")) as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with besieged(tmp_path_factory.mktemp("full")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("full")) as (served, _):
         served.server.admission.room = 0.0  # it grows by a share of itself: from nothing, never
         yield served
 
@@ -364,7 +364,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Scr
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    with besieged(tmp_path_factory.mktemp("many")) as found:
+    with secured_server(tmp_path_factory.mktemp("many")) as found:
         yield found
 
 
@@ -378,7 +378,7 @@ def test_a_full_house_says_so_once_and_then_goes_on(
     def said() -> list[str]:
         return [record.getMessage() for record in caplog.records if "connections are open" in record.getMessage()]
 
-    with besieged(tmp_path / "server", server="connections = 20") as (served, _), contextlib.ExitStack() as stack:
+    with secured_server(tmp_path / "server", server="connections = 20") as (served, _), contextlib.ExitStack() as stack:
         for episode in (1, 2):
             half_open(served.url, 25, stack, b"GET /health HTTP/1.1\r\n")
             # Those that hold the places are let go after a while, and whoever waited is served.

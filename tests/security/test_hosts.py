@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from besieged import besieged, call, forget, make_key, send_raw, status_of
+from secured_server import call, forget, make_key, secured_server, send_raw, status_of
 from serving import Served
 from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
@@ -50,14 +50,14 @@ BAD_PATHS = [
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Open: on loopback, without a key."""
-    with besieged(tmp_path_factory.mktemp("hosts")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("hosts")) as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """With a key, which none of these requests has."""
-    with besieged(tmp_path_factory.mktemp("closed")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("closed")) as (served, _):
         make_key(served.store)
         forget(served)
         yield served

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from besieged import besieged, call, chat, forget, id_of, make_key
 from injection import OBEYS, PAYLOADS, ROUTES, Attack, Obedient, Obeys, attacks, limited
+from secured_server import call, chat, forget, id_of, make_key, secured_server
 from turnout.core.decision import Decision
 from turnout.core.query import Query, Reading, Turn
 from turnout.core.router import Router
@@ -144,7 +144,7 @@ def test_spending_under_attack(tmp_path: Path) -> None:
     """A key with a budget and a ceiling, all the payloads: never above the one, never more than a call over the other;
     and an answer that is none is paid for like any other."""
     prices = "prices = { input_usd = 5.0, output_usd = 5.0 }"
-    with besieged(tmp_path / "attack", prices=prices, classifier=True) as (served, provider):
+    with secured_server(tmp_path / "attack", prices=prices, classifier=True) as (served, provider):
         provider.default = obedient
         key = make_key(served.store, budget_usd=0.05, ceiling="COMPLEX")
         forget(served)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from besieged import besieged, call, chat, forget, id_of, make_key, send_raw, settings, status_of
+from secured_server import call, chat, forget, id_of, make_key, secured_server, send_raw, settings, status_of
 from serving import Served
 from turnout.cli import main
 from turnout.config.server import ServerSettings, is_loopback
@@ -25,7 +25,7 @@ Pair = tuple[Served, ScriptedProvider]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with besieged(tmp_path_factory.mktemp("keys")) as (served, provider):
+    with secured_server(tmp_path_factory.mktemp("keys")) as (served, provider):
         make_key(served.store)  # from now on everybody needs one
         forget(served)
         yield served, provider
@@ -134,7 +134,7 @@ class TestChange:
 
 def test_the_way_back_to_a_machine_without_keys(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """By the commands that are documented, beside a running server: revoking closes it, opening is another step."""
-    with besieged(tmp_path / "back") as (served, _):
+    with secured_server(tmp_path / "back") as (served, _):
         db = ("--db", str(tmp_path / "back" / "turnout.db"))
         first = call(served.url, "POST", "/v1/chat/completions", chat())
         assert first.status == 200
@@ -495,7 +495,7 @@ def test_loopback_is_an_address(host: str, local: int) -> None:
 
 def test_an_exposed_server_without_keys_lets_nobody_in(tmp_path: Any) -> None:
     """Even were it started: without a key there is no caller."""
-    with besieged(tmp_path / "exposed") as (served, provider):
+    with secured_server(tmp_path / "exposed") as (served, provider):
         served.server.auth.loopback = False
         assert call(served.url, "GET", "/v1/models").status == 401
         assert call(served.admin, "GET", "/metrics").status == 401

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from besieged import Got, besieged, call, chat, send_raw, status_of
+from secured_server import Got, call, chat, secured_server, send_raw, status_of
 from serving import Served
 from turnout.testing import ScriptedProvider
 from turnout.web import app, serve
@@ -24,13 +24,13 @@ READING = (*ASKING, "/v1/messages/count_tokens", "/v1/route", "/v1/route/batch",
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with besieged(tmp_path_factory.mktemp("small"), server=f"body_bytes = {LIMIT}") as (served, _):
+    with secured_server(tmp_path_factory.mktemp("small"), server=f"body_bytes = {LIMIT}") as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, ScriptedProvider]]:
-    with besieged(tmp_path_factory.mktemp("large")) as pair:
+    with secured_server(tmp_path_factory.mktemp("large")) as pair:
         yield pair
 
 
@@ -250,7 +250,7 @@ class TestHeaders:
     def test_slow(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whoever does not finish its head, or never begins one, is not waited for; nor who asks nothing more."""
         monkeypatch.setattr(serve, "HEAD_S", 0.5)
-        with besieged(tmp_path / "slow") as (served, _):
+        with secured_server(tmp_path / "slow") as (served, _):
             whole = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
             for sent in (b"", b"GET /health HTTP/1.1\r\n", b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-a: b", whole):
                 place = urlsplit(served.url)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from besieged import call, chat, forget, make_key, settings
+from secured_server import call, chat, forget, make_key, settings
 from serving import serving
 from turnout.testing import ScriptedProvider
 

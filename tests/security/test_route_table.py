@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from apps.claims.chatting import FLOOD, bare_library
-from besieged import Got, besieged, call, chat, forget, make_key
+from secured_server import Got, call, chat, forget, make_key, secured_server
 from serving import Served, route_table
 from turnout.apps.app import SOCKET
 
@@ -144,7 +144,7 @@ class Besieged(NamedTuple):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
-    with besieged(tmp_path_factory.mktemp("walk")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("walk")) as (served, _):
         store = served.store
         now = time.time_ns() // 1_000_000
         keys = {
@@ -281,7 +281,7 @@ def test_a_placeholder_is_a_name_like_any_other(server: Besieged, path: str) -> 
 
 def test_loopback_without_keys_is_open(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Nobody needs a key on a machine that has none; with the first key everybody does, on both listeners."""
-    with besieged(tmp_path_factory.mktemp("open")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("open")) as (served, _):
         for path in ("/v1/models", "/health"):
             assert call(served.url, "GET", path).status == 200
         for path in ("/metrics", "/admin/status"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from besieged import besieged, call, chat, forget, id_of, make_key
+from secured_server import call, chat, forget, id_of, make_key, secured_server
 from serving import Served
 
 # Keys made without a tenant are their own, each of them: neither sees the other, and none sees all.
@@ -17,7 +17,7 @@ TENANTS = ("a", "b", *WITHOUT, "a'; --", "A", "a ")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
-    with besieged(tmp_path_factory.mktemp("walls")) as (served, _):
+    with secured_server(tmp_path_factory.mktemp("walls")) as (served, _):
         scopes = ("ask", "route", "decisions:read", "feedback:write", "admin")
         tenants = {name: "" if name in WITHOUT else name for name in TENANTS}
         keys = {name: make_key(served.store, tenant=tenant, scopes=scopes) for name, tenant in tenants.items()}
@@ -118,7 +118,7 @@ def test_sessions_of_keys_without_a_tenant_are_apart(server: tuple[Served, dict[
 @pytest.mark.parametrize("durability", ["batched", "strict"])
 def test_every_row_knows_its_key(tmp_path: Path, durability: str, stream: bool) -> None:
     """Whether it is written before the answer or with it; rows that no key asked for say so."""
-    with besieged(tmp_path / "rows", server=f'[store]\ndurability = "{durability}"') as (served, _):
+    with secured_server(tmp_path / "rows", server=f'[store]\ndurability = "{durability}"') as (served, _):
         call(served.url, "POST", "/v1/chat/completions", chat(stream=stream))
         key = make_key(served.store, tenant="acme")
         forget(served)

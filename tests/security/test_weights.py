@@ -24,8 +24,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from build_minilm import HEADER_BYTES, read_tensors
-from pace import slowness
-from taught import Words, keep, teach, teach_staged
+from small_student import Words, keep, teach, teach_staged
+from timing import slowness
 from toml_router import router_of
 from turnout.core.errors import ArtefactUnreadable, ConfigError, WeightsRefused
 from turnout.layers import npz

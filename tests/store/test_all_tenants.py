@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stored import ask
+from stored_decisions import ask
 from turnout import Decision
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Outcome, Records, Store, sql

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from stored import ask, select, with_model
+from stored_decisions import ask, select, with_model
 from turnout import Decision, Verdict
 from turnout.core.verdict import Fault
 from turnout.store import BreachRow, Checked, Outcome, RuleCount, Store, TimeSpan

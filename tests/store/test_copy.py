@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from full_store import fill, fill_many, tables
-from stored import ask, columns, select
+from stored_decisions import ask, columns, select
 from turnout.core.errors import SchemaTooNew, StoreDamaged, StoreError
 from turnout.store import Store, open_store
 from turnout.store.backend import Backend

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from stored import ask, select, taught
+from random_text import router
+from stored_decisions import ask, select, taught
 from turnout import Decision, Query, Turn, profile_names
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Logged, Store, TimeSpan
 from turnout.store import records as records_module
 from turnout.testing import hostile_queries
-from wild_text import router
 
 COMPOUND = "What is the weather tomorrow and who won the match yesterday?"
 QUESTIONS = ("Define entropy", "Write a function that sorts a list", "How much of my quota is left?", COMPOUND)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from stored import ask, taught
+from stored_decisions import ask, taught
 from turnout import Router, Verdict
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Label, Outcome, Store

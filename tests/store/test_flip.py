@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from stored import ask, everything
+from random_text import router
+from stored_decisions import ask, everything
 from turnout import Query, Router, Turn, Verdict
 from turnout.config.cases import read_cases
 from turnout.config.load import read_chain
@@ -25,7 +26,6 @@ from turnout.store.flip import (
     note_flips,
 )
 from turnout.testing import ScriptedLayer, ScriptedNetworkLayer, make_router, place
-from wild_text import router
 
 ROUTES = ("first", "second", "third")
 RULE = Rule("RC-03", never="flipped_by_history")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from stored import select
+from stored_decisions import select
 from turnout.core.decision import first_id
 from turnout.store import Store, TimeSpan, open_store
 from turnout.store.backend import HOUR_MS, hour_of, late_hours, record

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from past import backdate, ms
-from stored import ask
+from old_rows import backdate, ms
+from stored_decisions import ask
 from turnout.core.errors import StoreError, UnknownDecision
 from turnout.store import Store
 

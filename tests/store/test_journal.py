@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from stored import ask, select, stuck
+from stored_decisions import ask, select, stuck
 from turnout.core.errors import NotStored, StoreUnavailable
 from turnout.store import Outcome, Store, open_store
 from turnout.store import journal as journal_module

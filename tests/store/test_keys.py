@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from stored import ask
+from stored_decisions import ask
 from turnout import Decision
 from turnout.core.errors import ConfigError, StoreError
 from turnout.runtime.pepper import read_pepper

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from past import backdate
-from stored import ask
+from old_rows import backdate
+from stored_decisions import ask
 from turnout.core.decision import first_id, new_id
 from turnout.store import Logged, Store, TimeSpan, listing
 from turnout.store.listing import text_pattern

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from stored import TABLES, ask, everything, select
+from stored_decisions import TABLES, ask, everything, select
 from turnout.core.errors import SchemaTooNew, StoreDamaged, StoreError, StoreUnavailable, UnknownDecision
 from turnout.store import Store, open_store, sql
 from turnout.store.migrate import Migration, migrations

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stored import ask, select
+from stored_decisions import ask, select
 from turnout.core.errors import UnknownDecision
 from turnout.store import Outcome, Store
 

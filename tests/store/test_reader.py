@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from stored import ask
+from stored_decisions import ask
 from turnout.core.errors import StoreError
 from turnout.store import Store, open_store
 from turnout.store.store import StoreReader, open_reader

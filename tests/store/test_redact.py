@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pace import is_within
-from stored import ask, everything, select, stuck
+from random_text import texts
+from stored_decisions import ask, everything, select, stuck
+from timing import is_within
 from turnout import Decision, Query, Reason, Turn, Verdict
 from turnout.core.profile import Part
 from turnout.core.query import Reading
@@ -21,7 +22,6 @@ from turnout.store import LEVELS, Outcome, Store, open_store
 from turnout.store.redact import SNIPPET_CHARACTERS, keep, mask, snippet, writable_json
 from turnout.store.row import digest, encode
 from turnout.testing import ScriptedLayer, ScriptedNetworkLayer, make_router, place
-from wild_text import texts
 
 # Secrets that must never be found, not even six characters of one.
 SECRETS = {

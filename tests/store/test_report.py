@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from stored import ask
+from random_text import router
+from stored_decisions import ask
 from turnout.core.contract import Rule
 from turnout.store import Outcome, Store, TimeSpan
 from turnout.store.report import EXAMPLES, RuleReport, report
-from wild_text import router
 
 ASSIST = [rule.id for rule in router("assist").profile.contract]
 FAR = 1 << 50

@@ -13,7 +13,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from full_store import ASKED, COMPOUND, aged, belongings, tables
-from stored import ask, everything, select
+from stored_decisions import ask, everything, select
 from turnout import Decision, Turn
 from turnout.core.decision import first_id, new_id
 from turnout.store import Store, open_store, retention

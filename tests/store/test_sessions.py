@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stored import ask, select
+from stored_decisions import ask, select
 from turnout import Turn
 from turnout.core.errors import TextNotKept
 from turnout.store import Intent, Store

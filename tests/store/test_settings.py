@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from stored import ask
+from stored_decisions import ask
 from turnout import load_profile
 from turnout.config.settings import FromEnv, StoreSettings, data_folder, holds_password, store_settings, store_url
 from turnout.core.errors import ConfigError

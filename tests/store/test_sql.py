@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 import turnout
-from stored import Statement, statements
+from stored_decisions import Statement, statements
 from turnout.search import sql as search_sql
 from turnout.store import sql
 from turnout.store.postgres import spelled

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from stored import ask, taught
+from stored_decisions import ask, taught
 from turnout.core.decision import new_id
 from turnout.core.query import Query
 from turnout.core.verdict import Fault, Verdict

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from stored import Statement, ask, statements, taught, with_model
+from stored_decisions import Statement, ask, statements, taught, with_model
 from turnout import Decision, Verdict
 from turnout.config.load import shipped
 from turnout.core.errors import StoreError, UnknownDecision

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from past import backdate
-from stored import ask, columns, select, taught, with_model
+from old_rows import backdate
+from stored_decisions import ask, columns, select, taught, with_model
 from turnout import Verdict
 from turnout.store import Outcome, Store, open_store
 

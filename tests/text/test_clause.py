@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pace import is_linear
+from timing import is_linear
 from turnout.text.clause import LISTS, Mood, begins_with, has_content, judge, leans
 from turnout.text.words import read_table
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pace import is_within
+from timing import is_within
 from turnout.text.clause import Mood, judge
 from turnout.text.condition import LISTS, Conditional, read_condition
 from turnout.text.match import Matcher, Phrase

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pace import is_within
+from random_text import INVISIBLE, SCRIPTS, hidden, texts
+from timing import is_within
 from turnout.text.fold import MAX_MARKS, WINDOW, fold, fold_javascript
-from wild_text import INVISIBLE, SCRIPTS, hidden, texts
 
 MANY = settings(max_examples=200, deadline=None, derandomize=True)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pace import is_within
+from timing import is_within
 from turnout.text.fold import fold
 from turnout.text.followup import find_names, leans, measure
 from turnout.text.reference import Reference, find_reference, needs_history

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from oracles import LAST_LETTER, UNDECIDED, PlainMatcher, is_word, patterns_of, tidy
+from random_text import SCRIPTS, Salad, router, texts
 from turnout.config.load import shipped
 from turnout.core.query import Query, Reading
 from turnout.text.fold import fold, fold_javascript
@@ -22,7 +23,6 @@ from turnout.text.match import (
     WholePhrase,
     wrap_regex,
 )
-from wild_text import SCRIPTS, Salad, router, texts
 
 MANY = settings(max_examples=200, deadline=None, derandomize=True)
 

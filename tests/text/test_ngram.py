@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pace import is_within
+from timing import is_within
 from turnout.text.ngram import Ngrams
 
 NGRAMS = Ngrams()

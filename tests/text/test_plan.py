@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pace import is_within
+from timing import is_within
 from toml_router import router_of
 from turnout import Query, Router, Turn
 from turnout.core.query import Reading

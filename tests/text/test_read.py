@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pace import is_within
+from timing import is_within
 from turnout import Query, Turn
 from turnout.text.match import Lexicon, Phrase
 from turnout.text.read import LONGEST, LONGEST_TASK, reader

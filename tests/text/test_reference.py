@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pace import is_linear, is_within
+from random_text import hidden
+from timing import is_linear, is_within
 from turnout.text.fold import fold
 from turnout.text.reference import LONG, SENTENCES, WINDOW, Kind, _cues, find_reference, needs_history
-from wild_text import hidden
 
 MANY = settings(max_examples=200, deadline=None, derandomize=True)
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from oracles import compat_limit, compat_split
-from pace import is_linear, is_within
+from timing import is_linear, is_within
 from turnout.text.sentence import SentenceStream, limit, split
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pace import is_linear, is_within
+from timing import is_linear, is_within
 from turnout.text.fold import fold
 from turnout.text.match import Matcher, Phrase
 from turnout.text.split import MOST, WINDOW, split, split_off, triggers

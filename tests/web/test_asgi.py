@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from besieged import call, settings, surroundings
-from stored import select
+from secured_server import call, clean_environment, settings
+from stored_decisions import select
 from turnout.core.errors import ConfigError
 from turnout.testing import ScriptedProvider
 
 
 def test_another_server_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     file, database = tmp_path / "turnout.toml", tmp_path / "turnout.db"
     with ScriptedProvider.in_thread() as provider:
         file.write_text(settings(provider), encoding="utf-8")
@@ -44,7 +44,7 @@ def test_another_server_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_beyond_loopback_it_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from turnout.web.asgi import app
 
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     file = tmp_path / "turnout.toml"
     file.write_text('[server]\nhost = "0.0.0.0"\n', encoding="utf-8")
     monkeypatch.setenv("TURNOUT_CONFIG", str(file))

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from besieged import Got, besieged, call, chat, forget, id_of, make_key
 from faults.test_gateway_leave import eventually
-from pace import Delays
+from secured_server import Got, call, chat, forget, id_of, make_key, secured_server
 from serving import Served
-from stored import select
+from stored_decisions import select
+from timing import Delays
 from turnout.apps import caller as callers
 from turnout.apps.caller import Rate
 from turnout.core.errors import Refused
@@ -42,7 +42,7 @@ def kinds(got: Got) -> Counter[str]:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[Pair]:
-    with besieged(tmp_path / "batch", prices=PRICES, classifier=True) as found:
+    with secured_server(tmp_path / "batch", prices=PRICES, classifier=True) as found:
         yield found
 
 
@@ -134,7 +134,7 @@ def test_a_batch_spends_no_more_than_its_key_may(pair: Pair) -> None:
 
 
 def test_a_classifier_without_a_price_is_not_asked_under_a_budget(tmp_path: Path) -> None:
-    with besieged(tmp_path / "unpriced", classifier=True) as (served, provider):
+    with secured_server(tmp_path / "unpriced", classifier=True) as (served, provider):
         provider.default = Reply("MEDIUM")
         key, other = make_key(served.store, budget_usd=1.0), make_key(served.store)
         forget(served)
@@ -157,7 +157,7 @@ def slow(received: Received) -> Reply:
 
 def test_batches_leave_room_for_others(tmp_path: Path) -> None:
     """Three times as many batches as there are places, each for a while: a chat is let in and answered at once."""
-    with besieged(tmp_path / "full", classifier=True, server=f"requests = {PLACES}") as (served, provider):
+    with secured_server(tmp_path / "full", classifier=True, server=f"requests = {PLACES}") as (served, provider):
         served.server.admission.wait_s = 0.05
         provider.default = slow
         statuses: list[int] = []

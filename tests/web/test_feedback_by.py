@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from besieged import besieged, call, forget, id_of, make_key
+from secured_server import call, forget, id_of, make_key, secured_server
 
 
 def test_with_keys_it_is_the_key(tmp_path: Path) -> None:
-    with besieged(tmp_path / "by") as (served, _):
+    with secured_server(tmp_path / "by") as (served, _):
         anna, bert = make_key(served.store, tenant="a"), make_key(served.store, tenant="a")
         forget(served)
         ident = call(served.url, "POST", "/v1/route", {"text": "hello"}, key=anna).json["id"]
@@ -21,7 +21,7 @@ def test_with_keys_it_is_the_key(tmp_path: Path) -> None:
 
 
 def test_without_keys_the_body_says(tmp_path: Path) -> None:
-    with besieged(tmp_path / "open") as (served, _):
+    with secured_server(tmp_path / "open") as (served, _):
         ident = call(served.url, "POST", "/v1/route", {"text": "hello"}).json["id"]
         for said, by in (({}, "anonymous"), ({"by": "anna"}, "anna")):
             told = {"decision": ident, "verdict": "right", **said}

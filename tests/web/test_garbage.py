@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from besieged import besieged, chat
+from secured_server import chat, secured_server
 from serving import Served
 
 REQUESTS = 40
@@ -19,7 +19,7 @@ OURS = ("turnout.web", "turnout.net", "turnout.apps", "uvicorn", "httptools", "a
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with besieged(tmp_path_factory.mktemp("garbage")) as (found, _):
+    with secured_server(tmp_path_factory.mktemp("garbage")) as (found, _):
         yield found
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from besieged import call, make_key
+from secured_server import call, make_key
 from serving import serving
 
 SETTINGS = """

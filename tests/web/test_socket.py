@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from besieged import call, forget, id_of, make_key, send_raw, status_of, surroundings
+from secured_server import call, clean_environment, forget, id_of, make_key, send_raw, status_of
 from serving import SERVERS, Served, serving
 from turnout.apps import app as app_module
 from turnout.apps.app import SOCKET, Answer, AppCommand, Call, Route
@@ -53,7 +53,7 @@ class Telling:
 
 @pytest.fixture(params=SERVERS)
 def served(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     entry = EntryPoint("telling", f"{__name__}:Telling", app_module.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda self: Telling)
     monkeypatch.setattr(app_module, "entry_points", lambda *, group: [entry] if group == app_module.GROUP else [])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.assist.conftest import CALLER, assisting, write_docs
-from besieged import Got, call
+from secured_server import Got, call
 from serving import Served, serving
 from turnout.cli import main
 

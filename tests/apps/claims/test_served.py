@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from apps.claims.chatting import CARDS, bare_library
-from besieged import call, surroundings
+from secured_server import call, clean_environment
 from serving import SERVERS, Served, serving
 
 QUIET = "[server]\nlag_s = 60.0\nwait_s = 10.0\ndrain_s = 1.0\n"
@@ -23,7 +23,7 @@ NOVEL = "Did the Council of Nicaea add books to the Bible?"
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
-        surroundings(patch, folder)
+        clean_environment(patch, folder)
         with serving(folder, QUIET, server=request.param) as found:
             with bare_library(found.store) as library:
                 library.put_all(CARDS)

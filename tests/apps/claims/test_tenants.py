@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from apps.claims.chatting import FLOOD, bare_library
-from besieged import call, forget, make_key, surroundings
+from secured_server import call, clean_environment, forget, make_key
 from serving import serving
 
 QUIET = "[server]\nlag_s = 60.0\nwait_s = 10.0\ndrain_s = 1.0\n"
 
 
 def test_one_tenants_session_is_not_anothers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     with serving(tmp_path, QUIET) as served:
         keys = [make_key(served.store, tenant=tenant) for tenant in ("a", "b")]
         forget(served)
@@ -49,7 +49,7 @@ def test_one_tenants_session_is_not_anothers(tmp_path: Path, monkeypatch: pytest
 def test_a_tenant_hides_its_own_cards_and_only_an_administrator_those_for_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     with serving(tmp_path, QUIET) as served:
         with bare_library(served.store) as library:
             library.put_all([FLOOD, replace(FLOOD, id="own", claim_text="Own cards are kept apart.", tenant="a")])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apps.sources.asked import Opened, is_open
-from besieged import surroundings
+from secured_server import clean_environment
 from serving import Served, serving
 from turnout.apps.sources import app as app_module
 from turnout.testing.scripted_source import ScriptedSource
@@ -20,7 +20,7 @@ Serve = Callable[..., Served]
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """`serve(sources, settings)`: a server over these sources, until the test ends."""
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     with contextlib.ExitStack() as stack:
 
         def start(sources: Mapping[str, ScriptedSource], settings: str = "", **store: object) -> Served:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apps.sources.asked import Opened, scripted
-from pace import is_within
+from timing import is_within
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
 from turnout.apps.sources.app import LONGEST, SourcesApp

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
-from besieged import call, forget, make_key
 from e2e.sdk_world import World, anthropic_client, openai_client
+from secured_server import call, forget, make_key
 from serving import Served
 from turnout.apps.sources.source import Empty
 from turnout.models.price import Usage

@@ -11,7 +11,7 @@ import pytest
 
 from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
-from besieged import call, forget, id_of, make_key
+from secured_server import call, forget, id_of, make_key
 from serving import Served
 from turnout.apps.sources import wording
 from turnout.apps.sources.address import REMOVED

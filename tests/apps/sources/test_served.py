@@ -14,7 +14,7 @@ import pytest
 
 from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
-from besieged import Got, call, forget, make_key
+from secured_server import Got, call, forget, make_key
 from serving import Served
 from turnout.apps.app import Call
 from turnout.apps.caller import Budget, Caller

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from besieged import surroundings
+from secured_server import clean_environment
 from turnout.testing import ScriptedProvider
 
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    surroundings(monkeypatch, tmp_path)
+    clean_environment(monkeypatch, tmp_path)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 

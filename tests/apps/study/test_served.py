@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.study.reader import JPEG, model_settings
-from besieged import Got, call
+from secured_server import Got, call
 from serving import Served, serving
 from turnout.apps.study.multipart import read_form
 from turnout.core.errors import Refused

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from chatter import LABELS, chatter, question
-from pupils import own_home
+from assist_questions import LABELS, chatter, question
+from stub_students import own_home
 from turnout import Router
 from turnout.config.champion import ModelSummary
 from turnout.config.learning import LearnSettings

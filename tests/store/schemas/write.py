@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent.parent))
 
-from stored import TABLES, ask, taught, with_model  # noqa: E402 - the tests' folder has to be found first
+from stored_decisions import TABLES, ask, taught, with_model  # noqa: E402 - the tests' folder has to be found first
 from turnout import Verdict  # noqa: E402
 from turnout.store import Outcome, open_store, sql  # noqa: E402
 from turnout.store.cards import CardRow  # noqa: E402

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import psycopg
 from msgspec.structs import replace
 
+from random_text import router
 from turnout import Decision, Query, Verdict
 from turnout.core.decision import Step
 from turnout.core.verdict import Fault
 from turnout.testing import ScriptedNetworkLayer, make_router, place
-from wild_text import router
 
 
 def ask(text: str = "Define entropy", profile: str = "study", **query: Any) -> Decision:

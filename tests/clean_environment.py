@@ -10,7 +10,7 @@ NAMES = ("TURNOUT_CONFIG", "TURNOUT_DB", "TURNOUT_PEPPER", "OPENAI_BASE_URL", "A
 TOKENS = ("ANTHROPIC_AUTH_TOKEN", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OLLAMA_MODEL_NAME")
 
 
-def clear_surroundings(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def clear_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     keys = [row.env for row in PROVIDERS.values() if row.env is not None]
     for name in (*NAMES, *TOKENS, *keys):
         monkeypatch.delenv(name, raising=False)

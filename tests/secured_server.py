@@ -115,18 +115,18 @@ def settings(
 
 
 @contextlib.contextmanager
-def besieged(folder: Path, text: str | None = None, **options: Any) -> Iterator[tuple[Served, ScriptedProvider]]:
+def secured_server(folder: Path, text: str | None = None, **options: Any) -> Iterator[tuple[Served, ScriptedProvider]]:
     """A server and its models, with surroundings of their own."""
     folder.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        surroundings(patch, folder)
+        clean_environment(patch, folder)
         provider = stack.enter_context(ScriptedProvider.in_thread())
         served = stack.enter_context(serving(folder, text or settings(provider, **options)))
         yield served, provider
 
 
-def surroundings(patch: pytest.MonkeyPatch, folder: Path) -> None:
+def clean_environment(patch: pytest.MonkeyPatch, folder: Path) -> None:
     patch.setenv("TURNOUT_PEPPER", PEPPER)
     patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     patch.setenv("XDG_DATA_HOME", str(folder / "data"))
