@@ -200,7 +200,7 @@ def test_a_follow_up_gets_the_conversation(tmp_path: Path, provider: ScriptedPro
         provider.default = Reply("Noether proved it in 1915.")
         async with reading(tmp_path, provider) as reader:
             alone = await reader.ask("What is Noether's theorem?")
-            follow: StudyAnswer = await reader.ask("Who proved it?")
+            follow: StudyAnswer = await reader.ask("Who discovered it?")
             assert (alone.route, follow.route) == ("standalone_definition", "general_contextual")
             row = reader.store.records("").get(follow.decision)
             assert "followup.context" in row.body
