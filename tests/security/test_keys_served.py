@@ -452,7 +452,7 @@ def test_many_unknown_keys_are_not_remembered_for_ever(pair: Pair) -> None:
 
     async def run() -> int:
         for number in range(auth_module_limit + 50):
-            auth._keys[f"{number:012d}"] = auth_module.Cached(time.monotonic(), None)
+            auth._keys[f"{number:012d}"] = auth_module.CachedKey(time.monotonic(), None)
         with pytest.raises(Refused):
             await auth.caller([(b"x-api-key", f"tno_{'y' * 12}_{'A' * 43}".encode())])
         return len(auth._keys)

@@ -100,7 +100,7 @@ def build(
             notices=notices,
             resolved=tree,
             patterns=tuple(
-                PatternSource(code, type(pattern).__name__.lower(), source)
+                PatternSource(code, pattern.kind, source)
                 for code, pattern, source in zip(lexicon.codes, lexicon.patterns, matcher.sources, strict=True)
             ),
             encoded_policies={route: msgspec.Raw(msgspec.json.encode(policy)) for route, policy in file.policy.items()},

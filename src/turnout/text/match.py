@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import re2
 from msgspec import Struct
@@ -38,18 +38,21 @@ MEMORY_BYTES = 128 * 1024 * 1024
 class Phrase(Struct, frozen=True):
     """Whole words: any of the forms, with a word boundary at each end that is a letter or digit."""
 
+    kind: ClassVar = "phrase"
     forms: tuple[str, ...]
 
 
 class Substring(Struct, frozen=True):
     """The characters anywhere, inside words too."""
 
+    kind: ClassVar = "substring"
     text: str
 
 
 class OrderedPhrases(Struct, frozen=True):
     """A phrase and, later on the same line, another one, with other text between them."""
 
+    kind: ClassVar = "ordered"
     first: str
     then: str
 
@@ -57,12 +60,14 @@ class OrderedPhrases(Struct, frozen=True):
 class WholePhrase(Struct, frozen=True):
     """The message consists only of these phrases, punctuation and symbols (which include emoji)."""
 
+    kind: ClassVar = "whole"
     forms: tuple[str, ...]
 
 
 class Regex(Struct, frozen=True):
     """An RE2 pattern on the folded text."""
 
+    kind: ClassVar = "regex"
     source: str
 
 
