@@ -44,8 +44,9 @@ class Browsed:
         self.page.locator("[data-live][data-state=live]").wait_for(state="attached")
 
     def says(self, text: str, within: str = "body", seconds: float = PATIENCE_S) -> None:
-        """Wait until the page has this text."""
+        """Wait until the page has this text and htmx has bound what it put there: before that a key is lost."""
         self.page.locator(within).get_by_text(text).first.wait_for(state="visible", timeout=seconds * 1000)
+        self.page.locator(".htmx-swapping, .htmx-added, .htmx-settling").first.wait_for(state="detached")
 
     def check(self) -> None:
         """What holds for every page: it asked nobody else, complained of nothing, and fits its screen."""
