@@ -234,7 +234,7 @@ def divide(rows: Sequence[Example], profile: str, layer: str) -> tuple[list[Exam
     """The trusted rows, the rows to screen, and the champion.
 
     Seeds are trusted, and so are rows that the champion learnt from or was judged by. If nothing serves yet, so are
-    files labelled by people: whoever trains the first student vouches for them.
+    files labelled by people: the person who trains the first student vouches for them.
     """
     folder = find_champion(profile, layer)
     serving = None if folder is None else champion_digest(profile, layer)

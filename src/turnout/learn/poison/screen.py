@@ -8,7 +8,7 @@ Such a word may also be the name of a new product. The rules, in this order:
 
 1. At least three named people labelled the rows: the word is genuine, the rows stay.
 2. Without the word, at least half of the texts clearly have another label, by a model that saw none of these rows, and
-   far more often than usual: a trigger, the rows are quarantined, whoever sent them. (If the label has too few rows to
+   far more often than usual: a trigger, the rows are quarantined, from any sender. (If the label has too few rows to
    judge by, nine of ten texts must contradict it.)
 3. Nothing contradicts the label, and people labelled the rows or at least three senders sent them: new vocabulary, the
    rows stay. (A row without a session counts as a sender of its own.)
