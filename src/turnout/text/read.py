@@ -229,13 +229,13 @@ def _cut_system(current: OwnWords, system: str) -> OwnWords:
 
 def _cut_outside(current: OwnWords) -> OwnWords:
     blocks = _blocks(current.words, "outside")
-    return _kept(current, _joined(_pieces_around(current.words, blocks)), _names(blocks))
+    return _kept(current, _joined(_pieces_around(current.words, blocks)), _names(blocks)) if blocks else current
 
 
 def _cut_to_inside(current: OwnWords) -> OwnWords:
     blocks = _blocks(current.words, "inside")
     insides = (current.words[block.inner_start : block.inner_end].strip() for block in blocks)
-    return _kept(current, "\n".join(filter(None, insides)), _names(blocks))
+    return _kept(current, "\n".join(filter(None, insides)), _names(blocks)) if blocks else current
 
 
 def _cut_to_tail(current: OwnWords) -> OwnWords:
@@ -250,7 +250,7 @@ def _cut_to_tail(current: OwnWords) -> OwnWords:
 
 def _kept(current: OwnWords, words: str, notes: list[str]) -> OwnWords:
     """The result of a cut, or `current` itself if there was no cut or it would leave nothing."""
-    return OwnWords(words, tuple(dict.fromkeys((*current.notes, *notes)))) if words and notes else current
+    return OwnWords(words, tuple(dict.fromkeys((*current.notes, *notes)))) if words else current
 
 
 def _joined(pieces: list[str]) -> str:
