@@ -149,50 +149,47 @@ class Auth:
         same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
         if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
-        caller = await self._caller(cached, row)
+        caller = cached.caller or await self._caller(cached, row)
         if counts and caller.rate.per_minute is not None:
             caller.rate.count()
         return caller
 
     async def is_open(self) -> bool:
         """Whether no key is needed: on loopback, until there is one."""
-        return self.loopback and not await self._any_keys()
+        now = time.monotonic()
+        if self.loopback and now - self._has_keys[0] >= CACHED_S:
+            self._has_keys = (now, self.store is not None and await asyncio.to_thread(self.store.keys.any))
+        return self.loopback and not self._has_keys[1]
 
     async def holder(self, key_id: str) -> Caller | None:
         """The caller of a key whose secret was checked before; None once the key is no longer valid."""
         cached = await self._look_up(key_id)
-        return await self._caller(cached, cached.row) if cached.row is not None else None
+        return cached.caller or (await self._caller(cached, cached.row) if cached.row is not None else None)
 
     async def _caller(self, cached: CachedKey, row: Key) -> Caller:
-        if cached.caller is None:
-            # Kept when the key is looked up again, or that would reset it.
-            rate = self._rates.setdefault(row.id, Rate())
-            rate.per_minute = row.per_minute
-            cached.caller = Caller(
-                key_id=row.id,
-                tenant=row.tenant,
-                scopes=frozenset(row.scopes),
-                budget=await self._budget(row),
-                ceiling=row.ceiling,
-                may_force=row.may_force,
-                profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
-                rate=rate,
-            )
+        # Kept when the key is looked up again, or that would reset it.
+        rate = self._rates.setdefault(row.id, Rate())
+        rate.per_minute = row.per_minute
+        cached.caller = Caller(
+            key_id=row.id,
+            tenant=row.tenant,
+            scopes=frozenset(row.scopes),
+            budget=await self._budget(row),
+            ceiling=row.ceiling,
+            may_force=row.may_force,
+            profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
+            rate=rate,
+        )
         return cached.caller
 
     def forget(self) -> None:
         """Look up every key again: one was created, changed or revoked."""
-        self._keys.clear()
+        self._keys = OrderedDict()  # another one: a look-up under way may have read the old state
         self._has_keys = (-CACHED_S, False)
 
-    async def _any_keys(self) -> bool:
-        now = time.monotonic()
-        if now - self._has_keys[0] >= CACHED_S:
-            self._has_keys = (now, self.store is not None and await asyncio.to_thread(self.store.keys.any))
-        return self._has_keys[1]
-
     async def _look_up(self, key_id: str) -> CachedKey:
-        now, cached = time.monotonic(), self._keys.get(key_id)
+        keys = self._keys
+        now, cached = time.monotonic(), keys.get(key_id)
         if cached is not None and now < cached.until:
             return cached
         row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
@@ -201,10 +198,10 @@ class Auth:
             row = None
         elif row is not None and row.expires_ms is not None:
             until = min(until, now + (row.expires_ms - now_ms) / 1000)
-        cached = self._keys[key_id] = CachedKey(until, row)
-        self._keys.move_to_end(key_id)
-        while len(self._keys) > CACHED_KEYS:
-            self._keys.popitem(last=False)
+        cached = keys[key_id] = CachedKey(until, row)
+        keys.move_to_end(key_id)
+        while len(keys) > CACHED_KEYS:
+            keys.popitem(last=False)
         return cached
 
     async def _budget(self, row: Key) -> Budget:
