@@ -96,7 +96,7 @@ class Terms(Struct, frozen=True, forbid_unknown_fields=True):
         """The buckets of all pairs of neighbours, including the ends of the text, from the words' buckets and their
         `before` numbers. If these are offsets of rows of this width, so is the result."""
         size = self.buckets * width
-        neighbours = zip((START * SPREAD * width, *before), (*buckets, END * width), strict=True)
+        neighbours = zip((START * SPREAD * width % size, *before), (*buckets, END * width % size), strict=True)
         return {(one + other) % size for one, other in neighbours}
 
 

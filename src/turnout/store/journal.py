@@ -275,6 +275,7 @@ class Journal:
     def _run(self) -> None:
         if self.durability == "batched":
             _step_back()
+        self._idle = False
         spool, pause = self.spool, FIRST_PAUSE_S
         # The end of the current group. Rows that come while it is committed wait for the next one: a busy process would
         # otherwise commit as often as it can, a few rows each time.

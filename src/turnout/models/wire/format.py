@@ -349,16 +349,14 @@ def count_at(counts: Mapping[str, Any], *names: str) -> int:
     value: Any = counts
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return token_count(value)
+    return token_count(value) if value is not None else 0
 
 
 def token_count(value: object) -> int:
     """A provider's number of tokens as a valid count; zero if it is not a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    if isinstance(value, float):
+    if type(value) is float:
         value = int(min(max(value, 0.0), MOST_TOKENS)) if math.isfinite(value) else 0
-    return min(max(value, 0), MOST_TOKENS)
+    return min(max(value, 0), MOST_TOKENS) if type(value) is int else 0
 
 
 def words_of(value: Any) -> int:
