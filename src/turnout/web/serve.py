@@ -34,7 +34,7 @@ ADMIN_CONNECTIONS = 512
 # The time between two looks at the queue of connections that wait to be accepted.
 LOOK_S = 1.0
 # From so many requests under way on, Granian's threads wait for the event loop, and how often that is decided.
-BUSY, PACE_S = 8, 0.25
+BUSY, PACE_S = 8, 0.1
 # New objects until the garbage collector runs; a request makes a few hundred, and leaves almost none.
 COLLECT_AFTER = 10_000
 # Granian's own logging set-up would close the handlers of the process: this one only sets a level.
@@ -143,12 +143,12 @@ async def _watch(listener: Listener, connections: int) -> None:
 
 async def _pace(server: Server, own: set[int]) -> None:
     """While many requests are under way, let the threads that are not our `own` wait until the event loop pauses: on a
-    shared core they interrupt it twice a request. With few, each answer leaves at once."""
-    batching, others = False, set[int]()
+    shared core they interrupt it twice a request. With few, and with too many, each answer leaves at once."""
+    admission, batching, others = server.admission, False, set[int]()
     while sys.platform == "linux":  # others have no such policy
         await asyncio.sleep(PACE_S)
         others = others or _threads() - own
-        if batching != (server.admission.active >= BUSY):
+        if batching != (admission.active >= BUSY and admission.room >= admission.limit):
             batching = not batching
             for thread in others:
                 with contextlib.suppress(OSError):  # it has ended, or a sandbox forbids it
