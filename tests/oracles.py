@@ -89,7 +89,7 @@ def tidy(folded: str) -> str:
 
 
 def finder(pattern: Pattern) -> Callable[[str], bool]:
-    """Whether the pattern is in a folded, tidied text."""
+    """Whether the pattern is in a folded text, tidied unless the pattern is a regular expression."""
     match pattern:
         case Phrase(forms):
             parts = [(fold(form).text, re.compile(bounded(form)).search) for form in forms]
@@ -133,14 +133,14 @@ def to_python(source: str) -> str:
 
 
 class PlainMatcher:
-    """The matcher as anybody would write it first."""
+    """The matcher as anybody would write it first. A regular expression reads runs of blanks as they are."""
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
-        self.finders = [finder(pattern) for pattern in patterns]
+        self.finders = [(finder(pattern), isinstance(pattern, Regex)) for pattern in patterns]
 
     def scan(self, folded: str) -> tuple[int, ...]:
         text = tidy(folded)
-        return tuple(i for i, find in enumerate(self.finders) if find(text))
+        return tuple(i for i, (find, verbatim) in enumerate(self.finders) if find(folded if verbatim else text))
 
 
 def patterns_of(resolved: Mapping[str, Any]) -> list[Pattern]:

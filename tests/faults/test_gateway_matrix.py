@@ -105,9 +105,9 @@ ROWS = (
     row("drip", BEFORE, SLOW, SLOW, seconds=0.05),
     row("drip", EARLY, SLOW, SLOW, seconds=0.05),
     row("drip", LATE, SLOW, CUT, seconds=0.05),
-    # As fast as it can: a header block, then more than any answer, then comments, and deltas until time is up.
+    # A header block as fast as it can; then blanks, comments and deltas until time is up, too few to be too many.
     row("endless", BEFORE, NEXT, NEXT),
-    row("endless", EARLY, SLOW, SLOW),
+    row("endless", EARLY, SLOW, SLOW, seconds=0.001),
     row("endless", LATE, SLOW, CUT, seconds=0.001),
     row("duplicate_done", LATE, NEXT, WHOLE),
     row("big_event", BEFORE, NEXT, NEXT),

@@ -217,6 +217,12 @@ WORDS = [
 ]
 WORDS += ["первое", "затем", "шаг 1", "étape 2", "第3步", "cafés con", "año η", "first", "then", "step 4", "5. ", "2+2"]
 WORDS += ["7 × 6 =", "on the far right", "in the page", "from the upper left table"]
+# What the regular expressions of the shipped profiles look for, a few each.
+WORDS += ["80 % of my quota", "my plan", "3 credits", "do i have credits", "you have credits", "how many credits"]
+WORDS += ["write a function", "script that", "write alerts", "in this function", "refactor", "20 % less", "account for"]
+WORDS += ["plan is to", "plan es usar", "limit 5 offset", "más calor fuera que dentro", "plus froid dehors que dedans"]
+WORDS += ["warmer inside than outside", "draußen wärmer als drinnen", "wärmer als draußen", "más calor que fuera"]
+WORDS += ["plus chaud que dehors", "colder out than in", "humidity outside and inside", "warm inside or outside"]
 
 TEXTS = 20_000
 PER_SCRIPT = -(-TEXTS // len(SCRIPTS))

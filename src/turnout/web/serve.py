@@ -108,14 +108,15 @@ async def serve(
     started([public.url, admin.url])
     own = _threads()
     tasks = [asyncio.create_task(one.serve()) for one in listening]
-    watching = asyncio.gather(_watch(public, connections), _pace(server, own))
+    watching = [asyncio.create_task(work) for work in (_watch(public, connections), _pace(server, own))]
     try:
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         await server.drain(now)
     finally:
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         for one in listening:
             one.stop()
         await _end(server, tasks, now)
