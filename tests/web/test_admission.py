@@ -8,7 +8,7 @@ from turnout.core.errors import Refused
 from turnout.web.admission import LEAST, MOMENT, Admission
 
 
-def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.02) -> Admission:
+def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.01) -> Admission:
     return Admission(limit, waiting, wait_s=0.05, lag_s=lag_s)
 
 
@@ -41,6 +41,14 @@ def test_room_shrinks_to_what_one_core_does_and_grows_back() -> None:
     assert LEAST < room.room < 100
     look(room, 0.0, 100)
     assert room.room == 100
+
+
+@pytest.mark.parametrize(("late_s", "left"), [(0.011, 91), (0.015, 67), (0.03, 50), (3.0, 50)])
+def test_room_shrinks_by_how_late_the_loop_is(late_s: float, left: int) -> None:
+    room = admission()
+    room.active, room.lag = 100, late_s
+    look(room, late_s, 1)
+    assert round(room.room) == left
 
 
 def test_one_pause_is_no_overload() -> None:

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 
 from turnout.core.errors import Refused
 
-# How fast the smoothed lag follows the measured one: five late wake-ups in a row raise it, two in time lower it.
-RISING, FALLING = 0.2, 0.5
-# The factors for room at each look while the loop is late and while it is not: down to a tenth in 0.2 s, back in 2 s.
-SHRINKING, GROWING = 0.8, 1.05
+# How fast the smoothed lag follows the measured one: ten late wake-ups in a row raise it, two in time lower it.
+RISING, FALLING = 0.1, 0.5
+# The factors for room at each look. While the loop is late, room shrinks as much as the lag is above its limit, but at
+# most by half: a sudden load finds its room in a few looks, and a steady one keeps it. It is back to ten times in 1 s.
+SHRINKING, GROWING = 0.5, 1.05
 # The room that remains however late the loop is, so that no single client is refused because other programs keep the
 # machine busy. One core serves so many requests of half a millisecond at once and stays quick.
 LEAST = 40
@@ -126,7 +127,8 @@ class Admission:
         # A single pause is no overload: it may be a long prompt or a garbage collection.
         self.lag += (late - self.lag) * (RISING if late > self.lag else FALLING)
         if self.lag >= self.lag_s:
-            self.room = max(min(LEAST, self.limit), min(self.room, self.active) * SHRINKING)
+            shrinking = max(SHRINKING, self.lag_s / self.lag)
+            self.room = max(min(LEAST, self.limit), min(self.room, self.active) * shrinking)
         else:
             self.room = min(self.limit, self.room * GROWING)
 
