@@ -197,7 +197,7 @@ def test_the_share_of_batches() -> None:
     places = [room.batch() for _ in range(LEAST // 2)]
     for place in places:
         place.__enter__()
-    with pytest.raises(Refused, match="20 batches are under way") as caught, room.batch():
+    with pytest.raises(Refused, match="16 batches are under way") as caught, room.batch():
         pass
     assert (caught.value.status, caught.value.kind) == (503, "overloaded_error")
     assert room.refused == 1

@@ -20,16 +20,15 @@ def test_the_other_threads_wait_while_many_requests_are_under_way(monkeypatch: p
 
 async def _paced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "PACE_S", 0.001)
-    server: Any = SimpleNamespace(admission=SimpleNamespace(active=0, room=99, limit=99))
+    server: Any = SimpleNamespace(admission=SimpleNamespace(active=0))
     own, done = serve._threads(), threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
     pace = asyncio.create_task(serve._pace(server, own))
     try:
-        few, many = (1, 99, os.SCHED_OTHER), (serve.BUSY, 99, os.SCHED_BATCH)
-        too_many = (serve.BUSY, 40, os.SCHED_OTHER)
-        for active, room, policy in (few, many, too_many, many, few):
-            server.admission.active, server.admission.room = active, room
+        few, many = (1, os.SCHED_OTHER), (serve.BUSY, os.SCHED_BATCH)
+        for active, policy in (few, many, few):
+            server.admission.active = active
             await asyncio.sleep(0.1)
             assert os.sched_getscheduler(thread.native_id or 0) == policy
             assert os.sched_getscheduler(0) == os.SCHED_OTHER

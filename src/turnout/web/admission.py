@@ -21,7 +21,7 @@ RISING, FALLING = 0.1, 0.5
 SHRINKING, GROWING = 0.5, 1.05
 # The room that remains however late the loop is, so that no single client is refused because other programs keep the
 # machine busy. One core serves so many requests of half a millisecond at once and stays quick.
-LEAST = 40
+LEAST = 32
 # How much longer the pause between two looks is without requests: an idle server should cost nothing.
 RESTING = 5
 # Looks without a refusal until the server counts as having room again: half a second.

@@ -144,12 +144,12 @@ async def _watch(listener: Listener, connections: int) -> None:
 
 async def _pace(server: Server, own: set[int]) -> None:
     """While many requests are under way, let the threads that are not our `own` wait until the event loop pauses: on a
-    shared core they interrupt it twice a request. With few, and with too many, each answer leaves at once."""
-    admission, batching, others = server.admission, False, set[int]()
+    shared core they interrupt it twice a request. With few, each answer leaves at once."""
+    batching, others = False, set[int]()
     while sys.platform == "linux":  # others have no such policy
         await asyncio.sleep(PACE_S)
         others = others or _threads() - own
-        if batching != (admission.active >= BUSY and admission.room >= admission.limit):
+        if batching != (server.admission.active >= BUSY):
             batching = not batching
             for thread in others:
                 with contextlib.suppress(OSError):  # it has ended, or a sandbox forbids it
