@@ -560,7 +560,7 @@ class Bad(NamedTuple):
 
 
 BAD = [
-    Bad("no such fault", lambda: Fault("explode"), "is no fault; there are reset"),  # type: ignore[arg-type]
+    Bad("no such fault", lambda: Fault("explode"), "is not a fault; there are reset"),  # type: ignore[arg-type]
     Bad("no such moment", lambda: Fault("wrong_type", DELTA), "cannot happen 'after_delta', only before_headers"),
     Bad("too early", lambda: Fault("half_json", BEFORE), "only before_delta or after_delta"),
 ]

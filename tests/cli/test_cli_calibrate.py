@@ -138,7 +138,7 @@ def test_a_layer_that_is_wrong_when_it_is_surest_is_shut(run: Run) -> None:
     [
         (("--max-error", "2"), "a share between 0 and 1, such as 2%"),
         (("--max-error", "0%"), "a share between 0 and 1"),
-        (("--confidence", "nonsense"), "is no number"),
+        (("--confidence", "nonsense"), "is not a number"),
         (("--seed", "-1"), "at least 0"),
         (("--out", "toy.toml"), "would be overwritten"),
         (("--out", "toy.toml", "--force"), "the profile it would extend is that file"),

@@ -274,7 +274,7 @@ def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple
     before, now = run(*old, stdin=b""), run(*new, stdin=b"")
     said, _, rest = before.err.partition("\n")
     assert said == (
-        f"turnout: turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}; the old name goes in the next version"
+        f"turnout: turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}; the old name will be removed in the next version"
     )
     assert (before.code, before.out, rest) == (now.code, now.out, now.err)
 

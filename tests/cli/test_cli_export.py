@@ -211,7 +211,7 @@ class Refused(NamedTuple):
     "case",
     [
         Refused("limit", ("--limit", "0"), "--limit 0: at least 1 is needed"),
-        Refused("since", ("--since", "soon"), "--since 'soon' is no time"),
+        Refused("since", ("--since", "soon"), "--since 'soon' is not a time"),
         Refused("format", ("--format", "csv"), "csv"),
         Refused("folder", ("nowhere/a.jsonl",), "there is no folder"),
         Refused("ending", ("a.csv",), "use .jsonl or .parquet, or --format"),

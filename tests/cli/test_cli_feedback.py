@@ -25,7 +25,7 @@ WORDS = [
     Word("right", "right", "right", None, "SIMPLE is right"),
     Word("wrong", "wrong", "wrong", None, "SIMPLE is wrong"),
     Word("other case", "Right", "right", None, "SIMPLE is right"),
-    Word("route", "COMPLEX", "wrong", "COMPLEX", "SIMPLE → COMPLEX is what it should be"),
+    Word("route", "COMPLEX", "wrong", "COMPLEX", "SIMPLE → COMPLEX, corrected"),
     Word("route, other case", "complex", "wrong", "COMPLEX", "SIMPLE → COMPLEX"),
     Word("the same route", "SIMPLE", "right", None, "SIMPLE is right"),
     Word("the same route, other case", "simple", "right", None, "SIMPLE is right"),
@@ -67,7 +67,7 @@ def test_the_last_word_counts_and_all_are_kept(run: Run) -> None:
 
 def test_one_of_several_routes_is_not_all_of_them(run: Run) -> None:
     run("route", "Will it rain in Paris, and who won the game?", "-p", "sources")
-    assert "forecast + web → web is what it should be" in run("feedback", "last", "web").out
+    assert "forecast + web → web, corrected" in run("feedback", "last", "web").out
     assert "forecast + web is right" in run("feedback", "last", "right").out
 
 
@@ -106,7 +106,7 @@ STEERED = [
         "'right' is a verdict, and 'right' a route of profile 'steer': write verdict:right or route:right",
     ),
     Steered("the verdict", "verdict:right", 0, "left is right"),
-    Steered("the route", "route:right", 0, "left → right is what it should be"),
+    Steered("the route", "route:right", 0, "left → right, corrected"),
     Steered("only a verdict", "wrong", 0, "left is wrong"),
     Steered("exactly that route", "Left", 0, "left → Left"),
     Steered("neither of two", "LEFT", 2, "'LEFT' is not a route of profile 'steer'"),

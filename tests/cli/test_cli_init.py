@@ -211,7 +211,7 @@ REFUSED = [
     Refused("too many cells", rows_of([*tickets(9), ("a, b", "x")]), TWO_COLUMNS),
     Refused("about no rows", b"", "name it with --from FILE", ("--text", "a")),
     Refused("a share", b"", "--hold-out '90%'", ("--from", "t.csv", "--hold-out", "90%")),
-    Refused("a fallback", b"", "is no name for a route", ("--from", "t.csv", "--fallback", " ")),
+    Refused("a fallback", b"", "is not a name for a route", ("--from", "t.csv", "--fallback", " ")),
     Refused("no file", b"", "none.csv: cannot be read", ("--from", "none.csv")),
     Refused("a pipe", b"", "write what you pipe in into one", ("--from", "-")),
 ]
@@ -229,7 +229,7 @@ def test_refused(case: Refused, run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("tiers", "the name of a shipped profile"), ("a/b", "is no name"), ("x.toml", "is no name")],
+    [("tiers", "the name of a shipped profile"), ("a/b", "is not a name"), ("x.toml", "is not a name")],
 )
 def test_a_name_that_is_none(name: str, said: str, run: Run) -> None:
     ran = run("init", name)

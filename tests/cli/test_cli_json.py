@@ -193,7 +193,7 @@ def test_a_table_that_steers_makes_a_profile_that_does_not(run: Run, tmp_path: P
     ran = run("init", "mine", "--from", str(file), "--text", f"q{STEER}", "--out", str(tmp_path), "--embedder", "none")
     assert ran.code == 0, ran.err
     assert not {*"\x9b\u202e\u202c\u2028\x7f\x85"} & {*ran.out}
-    assert "9 rows left out: the label is no name" in ran.out
+    assert "9 rows left out: the label is not a name" in ran.out
     clean((tmp_path / "mine.toml").read_text(encoding="utf-8"))
 
 

@@ -227,7 +227,7 @@ def test_days_count_from_now(run: Run) -> None:
         (("--scope", "adm"), "there is no scope 'adm', did you mean 'admin'?"),
         (("--ceiling", "SIMPEL"), "did you mean 'SIMPLE'?"),
         (("--profile", "teirs"), "did you mean 'tiers'?"),
-        (("--profile", "sources"), "'MEDIUM' is no tier of the profile sources"),
+        (("--profile", "sources"), "'MEDIUM' is not a tier of the profile sources"),
         (("--per-minute", "0"), "Must be >= 1"),
         (("--days", "0"), "Must be >= 1"),
         (("--name", " "), "a key needs a name"),

@@ -318,7 +318,7 @@ def test_other_tenants_are_named(run: Run) -> None:
 
 
 def test_a_filter_that_leaves_nothing_says_so(some: Store, run: Run) -> None:
-    assert run("log", "--route", "nowhere").out == "none of 7 decisions is like that: leave out a filter\n"
+    assert run("log", "--route", "nowhere").out == "none of 7 decisions matches: leave out a filter\n"
 
 
 class Wrong(NamedTuple):
@@ -330,9 +330,9 @@ class Wrong(NamedTuple):
 WRONG = [
     Wrong("outcome", ("--outcome", "ZZ"), "--outcome 'ZZ': two letters, who (D R S K E L A C F N) and how"),
     Wrong("outcome-long", ("--outcome", "S--"), "--outcome 'S--': two letters"),
-    Wrong("since", ("--since", "yesterday-ish"), "--since 'yesterday-ish' is no time: write how long ago"),
-    Wrong("until", ("--until", "99999999999d"), "--until '99999999999d' is no time"),
-    Wrong("since-huge", ("--since", "999999w"), "--since '999999w' is no time"),
+    Wrong("since", ("--since", "yesterday-ish"), "--since 'yesterday-ish' is not a time: write how long ago"),
+    Wrong("until", ("--until", "99999999999d"), "--until '99999999999d' is not a time"),
+    Wrong("since-huge", ("--since", "999999w"), "--since '999999w' is not a time"),
     Wrong("order", ("--since", "2026-11-02", "--until", "2026-11-01"), "--since 2026-11-02 is not before --until"),
     Wrong("limit", ("-n", "-3"), "--limit -3: a number from 0 up"),
     Wrong("db", ("--db", "mongodb://x"), "no store speaks 'mongodb'"),
@@ -493,11 +493,11 @@ def test_the_statistics_of_all_tenants(shared: list[str], run: Run) -> None:
 def test_all_of_them_or_one(command: str, run: Run, shared: list[str]) -> None:
     ran = run(command, "--all-tenants", "--tenant", "a")
     assert (ran.code, ran.out) == (2, "")
-    assert "--all-tenants leaves nothing to choose: leave out --tenant" in ran.err
+    assert "--all-tenants cannot be combined with others: leave out --tenant" in ran.err
 
 
 def test_nothing_in_a_log_of_all_tenants(run: Run, shared: list[str]) -> None:
-    assert run("log", "--all-tenants", "-p", "study").out == "none of 4 decisions is like that: leave out a filter\n"
+    assert run("log", "--all-tenants", "-p", "study").out == "none of 4 decisions matches: leave out a filter\n"
 
 
 # --- a profile that does not exist
@@ -525,7 +525,7 @@ def test_a_profile_without_decisions_is_no_error(run: Run, tmp_path: Path) -> No
     (tmp_path / "mine.toml").write_text('name = "mine"\nextends = "tiers-seed"\n')
     for profile in ("study", "tiers-local", str(tmp_path / "mine.toml"), str(tmp_path / "mine")):
         ran = run("log", "-p", profile)
-        assert (ran.code, ran.out) == (0, "none of 1 decision is like that: leave out a filter\n"), profile
+        assert (ran.code, ran.out) == (0, "none of 1 decision matches: leave out a filter\n"), profile
     ran = run("log", "-p", str(tmp_path / "mein.toml"))
     assert ran.code == 2
     assert "no such profile" in ran.err

@@ -125,7 +125,7 @@ class TestSet:
         file = tmp_path / "new.toml"
         ran = run("models", "set", "simple", "ollama/llama3.2", "--config", str(file))
         assert (ran.code, ran.err) == (0, "")
-        assert f"simple is ollama/llama3.2 from now on ({file})" in ran.out
+        assert f"simple now uses ollama/llama3.2 ({file})" in ran.out
         listed = json.loads(run("models", "list", "--json", "--config", str(file)).out)
         assert {row["slot"] for row in listed} == {"simple", "medium", "complex", "reasoning"}
 

@@ -186,4 +186,4 @@ def test_an_empty_log(run: Run) -> None:
     assert "no decision log" in run("diff", "--from-log").err
     log("hello", profile="assist")
     ran = run("diff", "--from-log", "-p", LOCAL)
-    assert (ran.code, ran.out) == (0, "none of 1 decision is like that: leave out a filter\n")
+    assert (ran.code, ran.out) == (0, "none of 1 decision matches: leave out a filter\n")

@@ -146,7 +146,7 @@ def test_an_address_that_is_not_ours(run: Run) -> None:
     assert run("keys", "create", "somebody").code == 0
     ran = run("serve", "--host", "192.0.2.1", "--port", "0")
     assert ran.code == 2
-    assert "192.0.2.1 is no address of this machine: correct --host" in ran.err
+    assert "192.0.2.1 is not an address of this machine: correct --host" in ran.err
 
 
 def test_without_the_extra_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -233,7 +233,7 @@ def test_outcomes_train_a_layer_of_gains(run: Run, desk: Path) -> None:
     assert "in gains" in own.out
     assert (desk / "gains" / "manifest.json").is_file()
     assert "gains is there already" in run("train", *arguments, "--out", "gains").err
-    assert "is no number" in run("train", *arguments[:-1], "most").err
+    assert "is not a number" in run("train", *arguments[:-1], "most").err
     assert find_champion("tiers", "gain") is None
     assert "turnout student promote -p tiers --layer gain checks it" in ran.out
 

@@ -194,7 +194,7 @@ def test_a_key_is_made_and_revoked(typist: Typist, world: Inhabited) -> None:
         typist.tab_to("name · Name")
         typist.type("for the harbour")
         typist.press("Enter")
-        typist.says("Keep it now: it is not shown again.")
+        typist.says("Save it now: it is not shown again.")
         made = typist.page.locator("#made").inner_text()
         typist.tab_to(f"Revoke {id_of(made)}")
         typist.press("Enter")

@@ -93,7 +93,7 @@ WRONG = [
     Wrong("too long", {"text": "x" * 20_001}, 422, "20,001 characters: at most 20,000"),
     Wrong("no such profile", {"text": "a", "profile": "teirs"}, 404, "did you mean"),
     Wrong("no such other profile", {"text": "a", "other": "<b>"}, 404, "no profile"),
-    Wrong("no number", {"text": "a", "moved": "tiers", "fallback.held": "much"}, 422, "is no number"),
+    Wrong("no number", {"text": "a", "moved": "tiers", "fallback.held": "much"}, 422, "is not a number"),
     Wrong("nothing finite", {"text": "a", "moved": "tiers", "fallback.held": "nan"}, 422, "is not between 0 and 1"),
     Wrong("out of range", {"text": "a", "moved": "tiers", "fallback.held": "2"}, 422, "is not between 0 and 1"),
     Wrong(

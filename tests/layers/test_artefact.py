@@ -185,7 +185,7 @@ TAMPERED = [
     Tampered("wrong type", _put("bias", lambda a: a.astype(np.float64)), "not float32"),
     Tampered("wrong rank", _put("bank", lambda a: a.ravel()), "bank is float16"),
     Tampered("missing", lambda arrays: arrays.pop("bank"), "no array 'bank'"),
-    Tampered("more", _put("code", np.zeros(1)), "'code' is no array of a student"),
+    Tampered("more", _put("code", np.zeros(1)), "'code' is not an array of a student"),
     Tampered("bank too short", _put("bank_starts", lambda a: a + 1), "do not divide the bank"),
 ]
 # The same of a student of the first version.

@@ -112,14 +112,14 @@ BAD = [
         "a.jsonl",
         '{"text": "a", "label": "BILING"}',
         ":1",
-        "'BILING' is no route, did you mean 'BILLING'?",
+        "'BILING' is not a route, did you mean 'BILLING'?",
     ),
     Bad(
         "far from any label",
         "a.jsonl",
         '{"text": "a", "label": "weather"}',
         ":1",
-        "is no route (routes: BILLING, TECHNICAL; oos for none",
+        "is not a route (routes: BILLING, TECHNICAL; oos for none",
     ),
     Bad(
         "unknown speaker",
@@ -137,7 +137,7 @@ BAD = [
     Bad("csv with a cell too many", "a.csv", "text,label\na,b,BILLING\n", ":2", "3 cells in 2 columns"),
     Bad("csv without a cell", "a.csv", "label,text\nBILLING\n", ":2", "the text is empty"),
     Bad("csv not utf-8", "a.csv", b"text,label\ngood,BILLING\ncaf\xe9,BILLING\n", ":3", "save the file as UTF-8"),
-    Bad("line of a record after one of two lines", "a.csv", 'text,label\n"a\nb",BILLING\nc,X\n', ":4", "is no route"),
+    Bad("line of a record after one of two lines", "a.csv", 'text,label\n"a\nb",BILLING\nc,X\n', ":4", "is not a route"),
     Bad("not parquet", "a.parquet", b"hello", "", "not Parquet"),
     Bad("not there", "b/a.jsonl", b"", "", "cannot be read"),
 ]

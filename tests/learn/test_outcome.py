@@ -134,7 +134,7 @@ def test_csv_says_the_same_as_jsonl(tmp_path: Path) -> None:
     assert one.texts == other.texts
     assert one.digest() == other.digest()
     path.write_text("text,SIMPLE,COMPLEX\na,0,1\nb,x,1\n", encoding="utf-8")
-    with pytest.raises(BadExamples, match=r"o\.csv:3: column 'SIMPLE': 'x' is no number"):
+    with pytest.raises(BadExamples, match=r"o\.csv:3: column 'SIMPLE': 'x' is not a number"):
         read_outcomes(path, PROFILE)
 
 

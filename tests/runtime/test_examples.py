@@ -112,7 +112,7 @@ REFUSED = [
     Refused("one text for a list", {"a": "text", "b": ["x"]}, "the examples of 'a' must be a list of texts"),
     Refused("no text", {"a": ["x", 3], "b": ["x"]}, "an example of 'a' must be a text, found 3"),
     Refused("a blank text", {"a": ["x", " "], "b": ["x"]}, "an example of 'a' must be a text"),
-    Refused("no route", {" ": ["x"], "b": ["x"]}, "' ' is no name for a route"),
+    Refused("no route", {" ": ["x"], "b": ["x"]}, "' ' is not a name for a route"),
     Refused("too few", {"a": ["x y"], "b": ["z w"]}, "a student needs at least 10 of at least 2"),
     Refused("one route", {"a": [f"text {number}" for number in range(20)]}, "of 1 labels"),
     Refused("another policy", EXAMPLES, "policies 'refnd' is not a route", {"policies": {"refnd": {}}}),

@@ -305,5 +305,5 @@ def test_an_index_of_another_analysis_is_read_anew(
 def test_a_name_that_no_schema_has(url: str, opened: Callable[..., Index]) -> None:
     if url.startswith("sqlite"):
         pytest.skip("a file has its own name")
-    with pytest.raises(ValueError, match="is no name of an index"):
+    with pytest.raises(ValueError, match="is not a name of an index"):
         opened('x"; drop schema public')

@@ -128,7 +128,7 @@ CASES = (
         closes=True,
     ),
     Case("chunks in HTTP/1.0", chunked(WHOLE).replace(b"HTTP/1.1", b"HTTP/1.0", 1), (400,), closes=True),
-    Case("a size that is no number", chunked(b"zz\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
+    Case("a size that is not a number", chunked(b"zz\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
     Case(
         "a size beyond every number",
         chunked(b"f" * 20 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"),
@@ -275,7 +275,7 @@ def named(name: str) -> bytes:
 
 
 def is_for(answer: Answer, name: str) -> bool:
-    return answer.status == 405 and f"{name} is not for this path".encode() in answer.body
+    return answer.status == 405 and f"{name} is not allowed on this path".encode() in answer.body
 
 
 def test_the_table_is_large_enough() -> None:
@@ -384,7 +384,7 @@ def test_a_full_house_says_so_once_and_then_goes_on(
             # Those that hold the places are let go after a while, and whoever waited is served.
             assert call(served.url, "GET", "/health").status == 200
             assert len(said()) == episode
-            assert said()[-1].startswith("20 connections are open, as many as are taken, and ")
+            assert said()[-1].startswith("20 connections are open, which is the limit, and ")
             # Whoever looks after the server gets in all the same.
             assert call(served.admin, "GET", "/health").status == 200
             time.sleep(1.0)

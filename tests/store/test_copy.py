@@ -234,9 +234,9 @@ class Wrong(NamedTuple):
     "case",
     [
         Wrong("missing", None, "no such file: name one that turnout db backup has written"),
-        Wrong("empty", b"", "is no backup of a Turnout store"),
+        Wrong("empty", b"", "is not a backup of a Turnout store"),
         Wrong("rubbish", b"rubbish" * 1000, "cannot be restored.*file is not a database"),
-        Wrong("another database", b"sqlite", "is no backup of a Turnout store"),
+        Wrong("another database", b"sqlite", "is not a backup of a Turnout store"),
     ],
     ids=lambda case: case.id,
 )

@@ -137,10 +137,10 @@ def run_command(argv: Sequence[str]) -> int:
     arguments = [STDIN if argument == "-" else argument for argument in argv]
     if arguments and arguments[0] in RENAMED:
         old, new = arguments[0], RENAMED[arguments[0]]
-        complain(f"turnout {old} is now turnout {' '.join(new)}; the old name goes in the next version")
+        complain(f"turnout {old} is now turnout {' '.join(new)}; the old name will be removed in the next version")
         arguments[:1] = new
     if arguments and arguments[0] in REMOVED:
-        complain(f"turnout {arguments[0]} is gone: {REMOVED[arguments[0]]}")
+        complain(f"turnout {arguments[0]} was removed: {REMOVED[arguments[0]]}")
         return 2
     # Finding the installed applications takes time, and Turnout's own commands do not need them.
     ours = {command.name for commands in COMMANDS.values() for command in commands}

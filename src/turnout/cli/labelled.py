@@ -93,7 +93,7 @@ def read_number(text: str, option: str) -> float:
     try:
         return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
-        raise QueryError(f"{option} {text[:40]!r} is no number: write 95%, 0.95 or an amount") from None
+        raise QueryError(f"{option} {text[:40]!r} is not a number: write 95%, 0.95 or an amount") from None
 
 
 def read_share(text: str, option: str) -> float:

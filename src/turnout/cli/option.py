@@ -144,7 +144,7 @@ class OperatorOptions(TenantOptions):
         if self.all_tenants:
             if tenant or key is not None:
                 other = "--tenant" if tenant else "--key"
-                raise TurnoutError(f"--all-tenants leaves nothing to choose: leave out {other}")
+                raise TurnoutError(f"--all-tenants cannot be combined with others: leave out {other}")
             return store.all_records()
         if key is None:
             return store.records(tenant)
@@ -221,7 +221,7 @@ def moment(text: str, option: str) -> int:
         return int(when.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise TurnoutError(
-            f"{option} {text[:40]!r} is no time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
+            f"{option} {text[:40]!r} is not a time: write how long ago (90s, 30m, 2h, 3d, 1w) or when "
             "(2026-11-01, 2026-11-01T08:30)"
         ) from None
 

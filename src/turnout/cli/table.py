@@ -336,6 +336,6 @@ RENAMED: dict[str, tuple[str, ...]] = {
 """The old names of commands, and their new ones. The old names still work in this version only."""
 
 REMOVED = {
-    "tune": "its job is the student's: turnout train FILE -p PROFILE learns from the same labels",
+    "tune": "turnout train FILE -p PROFILE learns from the same labels",
 }
 """Removed commands, and what to do instead."""

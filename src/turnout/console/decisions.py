@@ -88,7 +88,7 @@ def _moment(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise invalid(f"{text[:40]!r} is no time: write it as 2026-11-04T10:00, in UTC") from None
+        raise invalid(f"{text[:40]!r} is not a time: write it as 2026-11-04T10:00, in UTC") from None
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

@@ -91,5 +91,5 @@ def _usd(form: Mapping[str, str], field: str) -> float | None:
     except ValueError:
         amount = math.nan
     if not math.isfinite(amount) or amount < 0:
-        raise invalid(f"{field}: {text[:40]!r} is no amount of US dollars")
+        raise invalid(f"{field}: {text[:40]!r} is not an amount of US dollars")
     return amount

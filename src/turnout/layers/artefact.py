@@ -159,7 +159,7 @@ def check_forms(manifest: Manifest, forms: Mapping[str, Form]) -> list[str]:
     """The arrays that are missing, unknown, or not of the expected type and shape."""
     expected = manifest.arrays()
     problems = [f"it has no array {name!r}" for name in expected if name not in forms]
-    problems += [f"{name!r} is no array of {manifest.KIND}" for name in forms if name not in expected]
+    problems += [f"{name!r} is not an array of {manifest.KIND}" for name in forms if name not in expected]
     if problems:
         return problems
     lengths: dict[int | str, int] = {}

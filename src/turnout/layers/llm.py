@@ -105,7 +105,7 @@ class Llm(Layer):
             return Fault("error", str(error))
         labels = self._read(reply.text)
         if labels is None:
-            detail = f"{reply.model} replied something that is no answer: {reply.text[:60]!r}"
+            detail = f"{reply.model} replied something that is not an answer: {reply.text[:60]!r}"
             return Fault("invalid", detail, evidence=(reply.model, reply.cost_usd))
         verdict = self._verdict(labels, reply.model, reply.cost_usd)
         self._keep(key, verdict)

@@ -155,7 +155,7 @@ def _members(packed: zipfile.ZipFile, size: int) -> dict[str, _Member]:
     for entry in entries:
         match = _member(entry.filename)
         if match is None:
-            raise _Unfit(f"{entry.filename[:60]!r} is no array of a trained model")
+            raise _Unfit(f"{entry.filename[:60]!r} is not an array of a trained model")
         name = match[1]
         if name in members:
             raise _Unfit(f"{name!r} stands in it twice")
@@ -170,7 +170,7 @@ def _read_header(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> 
         head = file.read(MOST_HEADER_BYTES)
     magic = _magic(head)
     if magic is None:
-        raise _Unfit(f"{name!r} is no array of NumPy's")
+        raise _Unfit(f"{name!r} is not an array of NumPy's")
     start = magic.end() + int.from_bytes(magic["short"] or magic["long"], "little")
     header = _header(head[magic.end() : start]) if start <= len(head) else None
     sizes = [part.strip() for part in header["shape"].split(b",")] if header is not None else []

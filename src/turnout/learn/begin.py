@@ -127,7 +127,7 @@ def _read_lists(examples: Any) -> Iterator[Example]:
         raise QueryError(f"examples must be texts by their route, {{'refund': ['…']}}, found {type(examples).__name__}")
     for route, texts in examples.items():
         if not isinstance(route, str) or not route.strip() or not route.isprintable():
-            raise QueryError(f"{route!r} is no name for a route")
+            raise QueryError(f"{route!r} is not a name for a route")
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise QueryError(f"the examples of {route!r} must be a list of texts, found {quote(texts)}")
         for text in texts:

@@ -186,7 +186,7 @@ def read_log(
         if label.kept == "snippet" and label.text is not None and len(label.text) >= SNIPPET_CHARACTERS:
             collector.skipped["only the beginning of the text was kept"] += 1
         elif label.label is not None and routes is not None and label.label not in routes:
-            collector.skipped[f"the label {label.label[:QUOTED]!r} is no route of {profile!r} any more"] += 1
+            collector.skipped[f"the label {label.label[:QUOTED]!r} is not a route of {profile!r} any more"] += 1
         else:
             try:
                 collector.keep(f"log {label.id}", row, label.created_ms)
@@ -266,7 +266,7 @@ class _Collector:
             near = (
                 suggest(label, self.routes) or f" (routes: {', '.join(self.routes)}; {OUT_OF_SCOPE} for none of them)"
             )
-            raise BadRow(f"{quote(label)} is no route{near}")
+            raise BadRow(f"{quote(label)} is not a route{near}")
         if human is not None and teacher is not None:
             self.both += 1
             self.agreed += human == teacher
@@ -310,4 +310,4 @@ def _milliseconds(created_at: object) -> int:
         when = datetime.datetime.fromisoformat(created_at)
         return int(when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise BadRow(f"created_at {quote(created_at)} is no time such as 2026-11-01T08:30:00Z") from None
+        raise BadRow(f"created_at {quote(created_at)} is not a time such as 2026-11-01T08:30:00Z") from None

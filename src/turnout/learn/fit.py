@@ -283,7 +283,7 @@ def _gather(
     if unknown:
         name, count = unknown.most_common(1)[0]
         hint = suggest(name, labels or ()) or f" (routes: {', '.join(labels or ())})"
-        raise LearnError(f"{unknown.total()} rows have a label that is no route, {name!r} {count} times{hint}")
+        raise LearnError(f"{unknown.total()} rows have a label that is not a route, {name!r} {count} times{hint}")
     return sorted(known), sorted(outside)
 
 

@@ -150,7 +150,7 @@ def _numbers(field: str, given: Mapping[str, Any], names: Mapping[str, str], *, 
     for key, value in given.items():
         if key not in names:
             near = suggest(key, names) or f" ({', '.join(names)})"
-            raise BadRow(f"{field}: {quote(key)} is no route{near}")
+            raise BadRow(f"{field}: {quote(key)} is not a route{near}")
         if value is None:
             continue
         if not isinstance(value, int | float) or not 0.0 <= value <= most or math.isinf(value):
@@ -169,7 +169,7 @@ def _from_cells(cells: Mapping[str, str | None]) -> dict[str, Any]:
             try:
                 numbers[name] = float(cell)
             except ValueError:
-                raise BadRow(f"column {name!r}: {quote(cell)} is no number") from None
+                raise BadRow(f"column {name!r}: {quote(cell)} is not a number") from None
     outcomes = {name: value for name, value in numbers.items() if not name.startswith(COST)}
     costs = {name.removeprefix(COST): value for name, value in numbers.items() if name.startswith(COST)}
     return {"text": cells["text"], "outcomes": outcomes, "costs": costs}

@@ -207,7 +207,7 @@ def set_champion(
     `instead_of` is the champion it was compared with: if another one serves now, ChampionChanged is raised.
     """
     if digest != SHIPPED and not (is_digest(digest) and read_summary(shelf_of(profile, layer) / digest) is not None):
-        raise UnknownModel(f"{digest[:80]!r} is no model of {profile}/{layer}: put it on the shelf first")
+        raise UnknownModel(f"{digest[:80]!r} is not a model of {profile}/{layer}: put it on the shelf first")
     with _locked(profile, layer):
         serving = _serving(profile, layer)
         if instead_of is not None and serving != instead_of:
@@ -258,7 +258,7 @@ def note(profile: str, layer: str, digest: str, what: str, content: bytes) -> Fi
 
 def note_file(profile: str, layer: str, digest: str, what: str) -> File:
     if not is_digest(digest):
-        raise UnknownModel(f"{digest[:80]!r} is no model's digest")
+        raise UnknownModel(f"{digest[:80]!r} is not the digest of a model")
     return shelf_of(profile, layer) / f"{digest}.{check_name(what, 'a note')}.json"
 
 

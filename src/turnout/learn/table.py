@@ -150,7 +150,7 @@ def _why_not(text: str, label: str) -> str:
     if len(text) > MAX_CHARACTERS:
         return f"the text has more than {MAX_CHARACTERS:,} characters"
     if len(label) > LONGEST_LABEL or not label.isprintable():
-        return f"the label is no name of at most {LONGEST_LABEL} printable characters"
+        return f"the label is not a name of at most {LONGEST_LABEL} printable characters"
     return ""
 
 

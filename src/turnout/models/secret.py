@@ -90,7 +90,7 @@ HOW = 'a key is { env = "NAME" } or { file = "PATH" }'
 
 def _in_variable(name: str) -> Secret | str | None:
     if not _VARIABLE.fullmatch(name):
-        return f"what follows env is no name of a variable (letters, digits and _): {HOW}"
+        return f"what follows env is not the name of a variable (letters, digits and _): {HOW}"
     # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded otherwise.
     return _key(os.environ.get(name, "").encode("utf-8", "surrogateescape"), f"${name}")
 

@@ -86,7 +86,7 @@ class PublicWeb:
             try:
                 url = urljoin(url, moved)
             except ValueError:
-                raise Broken(f"{origin.host}: it leads to {moved[:80]!r}, which is no address") from None
+                raise Broken(f"{origin.host}: it leads to {moved[:80]!r}, which is not an address") from None
         raise Broken(f"{place_of(url)[0].host}: more than {REDIRECTS} redirects")
 
     async def close(self) -> None:

@@ -87,7 +87,7 @@ def nothing_there(store: StoreReader, records: Records, where: LogPlace, *, all_
     tenants = store.tenants()
     mine = sum(tenants.values()) if all_tenants else tenants.pop(records.tenant, 0)
     if mine:
-        return f"none of {counted(mine, 'decision')} is like that: leave out a filter"
+        return f"none of {counted(mine, 'decision')} matches: leave out a filter"
     if not tenants:
         return f"no decisions yet: {where.hint('route', 'a question')} logs the first one"
     whose = f"of tenant {records.tenant!r}" if records.tenant else "without a tenant"
@@ -103,4 +103,4 @@ def left_out(store: StoreReader, records: Records, key: str | None = None, *, al
         return ""
     ids = ", ".join(own[:3]) + ", …" * (len(own) > 3)
     text = f"Not included: what {counted(len(own), 'key')} without a tenant asked for ({ids})."
-    return f"{text} --tenant ID shows it{', --all-tenants everything' * all_tenants}."
+    return f"{text} Use --tenant ID to see it{', or --all-tenants to see everything' * all_tenants}."

@@ -75,7 +75,7 @@ def read_changes(knobs: Sequence[Knob], form: Mapping[str, str]) -> dict[str, fl
         try:
             value = float(text)
         except ValueError:
-            raise QueryError(f"{knob.label}: {text[:40]!r} is no number") from None
+            raise QueryError(f"{knob.label}: {text[:40]!r} is not a number") from None
         if not math.isfinite(value) or not knob.low <= value <= knob.high:
             raise QueryError(f"{knob.label}: {text[:40]} is not between {knob.low:g} and {knob.high:g}")
         if abs(value - knob.value) > 10**-DECIMALS / 2:

@@ -109,7 +109,7 @@ class IndexSchema(PostgresSchema):
 
     def __init__(self, url: str, name: str) -> None:
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of an index: up to 41 of a-z, 0-9 and _, a letter first")
+            raise ValueError(f"{name!r} is not a name of an index: up to 41 of a-z, 0-9 and _, a letter first")
         super().__init__(url, f"search_{name}")
 
     def _add_vectors(self) -> None:

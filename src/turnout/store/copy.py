@@ -159,7 +159,7 @@ def restore(file: Path, target: Backend, progress: Progress = lambda *_: None) -
         except StoreDamaged as error:
             raise StoreError(f"this cannot be restored: {error}") from error
         if any(step.number == 1 for step in missing):
-            raise StoreError(f"{file} is no backup of a Turnout store: it has none of its tables")
+            raise StoreError(f"{file} is not a backup of a Turnout store: it has none of its tables")
         if missing:
             # An older backup is migrated in a copy: the backup itself is not changed.
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))

@@ -243,7 +243,7 @@ def _options(url: str) -> Mapping[str, Any]:
     if options is None:
         raise ValueError("a sign in it is not escaped, or an option is not known")
     if not re.fullmatch(r"[0-9,]*", str(options.get("port") or "")):
-        raise ValueError("its port is no number")
+        raise ValueError("its port is not a number")
     return options
 
 

@@ -279,7 +279,7 @@ def _postgres(url: str) -> tuple[Backend, Path]:
         # Python's message for a host with invalid characters quotes the password before it.
         why = str(error) if "netloc" not in str(error) else "its host has characters no host has"
     # Outside the handler, so that the original error is not chained.
-    raise _wrong_url(f"this is no address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE")
+    raise _wrong_url(f"this is not the address of a database ({why}): postgresql://USER@HOST:PORT/DATABASE")
 
 
 def bring_up(backend: Backend, *, migrate: bool = True) -> list[Migration]:

@@ -75,7 +75,7 @@ class ScriptedFault(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.kind not in WINDOWS:
-            raise ValueError(f"{self.kind!r} is no fault; there are {', '.join(WINDOWS)}")
+            raise ValueError(f"{self.kind!r} is not a fault; there are {', '.join(WINDOWS)}")
         if self.window not in WINDOWS[self.kind]:
             raise ValueError(f"{self.kind} cannot happen {self.at!r}, only {' or '.join(WINDOWS[self.kind])}")
 

@@ -98,7 +98,7 @@ class Admission:
     def batch(self) -> Iterator[None]:
         """Decide a batch in a place already taken; raises Refused if too many batches are under way."""
         if self.batches >= self.most_batches:
-            most = f"{self.batches} batches are under way, as many as are taken at once"
+            most = f"{self.batches} batches are under way, which is the limit"
             raise self._refuse(f"{most}: try again, or ask one by one")
         self.batches += 1
         try:

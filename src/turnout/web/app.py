@@ -130,7 +130,7 @@ class Application:
             raise Refused(404, "not_found_error", "no WebSocket has this path")
         if route is None:
             scope["allow"] = ", ".join(routes)
-            message = f"{scope['method']} is not for this path: use {scope['allow']}"
+            message = f"{scope['method']} is not allowed on this path: use {scope['allow']}"
             raise Refused(405, "invalid_request_error", message)
         return route, params
 
@@ -258,7 +258,7 @@ def _check_form(scope: Scope) -> None:
     # The name of a model may have a slash, and client libraries encode it.
     names = path.upper().replace(b"%2F", b"") if path.startswith(b"/v1/models/") else path
     if (slash := _SLASHES.search(names)) is not None:
-        message = f"{slash[0].decode()} in a path is not taken: write the character itself, or another path"
+        message = f"{slash[0].decode()} is not allowed in a path: send the character itself, not encoded"
         raise Refused(400, "invalid_request_error", message)
 
 
@@ -269,7 +269,7 @@ def _check_scope(caller: Caller, route: Route) -> None:
 
 def _check_sockets(whose: str, open_now: int, most: int, setting: str) -> None:
     if open_now >= most:
-        message = f"{most} WebSockets{whose} are open, as many as may be: close one, or raise {setting} in [server]"
+        message = f"{most} WebSockets{whose} are open, which is the limit: close one, or raise {setting} in [server]"
         raise Refused(503, "overloaded_error", message, retry_after_s=5.0)
 
 
@@ -308,7 +308,7 @@ async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) ->
             raise Refused(408, "invalid_request_error", f"the body did not come within {BODY_S:g} s") from None
         if message["type"] == "http.disconnect":
             # ASGI servers report malformed chunks like a client that left.
-            raise Refused(400, "invalid_request_error", "the body broke off, or its chunks are not as HTTP has them")
+            raise Refused(400, "invalid_request_error", "the body ended early, or its chunked encoding is invalid")
         part: bytes = message.get("body", b"")
         size += len(part)
         more = message.get("more_body", False) and size != whole
@@ -320,7 +320,7 @@ async def read_body(receive: Receive, limit: int, headers: Mapping[str, str]) ->
 
 
 def _too_large(limit: int) -> Refused:
-    return Refused(413, "request_too_large", f"the body is longer than {limit:,} bytes, which is as much as is taken")
+    return Refused(413, "request_too_large", f"the body is longer than the limit of {limit:,} bytes")
 
 
 def read_options(scope: Scope) -> dict[str, str]:

@@ -135,7 +135,7 @@ async def _watch(listener: Listener, connections: int) -> None:
         looks = looks + 1 if waiting else 0
         if looks == 2:
             log.warning(
-                "%d connections are open, as many as are taken, and %d wait: raise connections in [server] or the "
+                "%d connections are open, which is the limit, and %d wait: raise connections in [server] or the "
                 "limit of open files (ulimit -n), or see who holds them",
                 connections,
                 waiting,

@@ -119,7 +119,7 @@ WRONG = [
     Wrong("no object", b"[1, 2]", "a card is an object, this is a list"),
     Wrong("a number for a text", line(claim_text=7), r"Expected `str`, got `int` - at `\$.claim_text`"),
     Wrong("no such verdict", line(verdict="Maybe"), "Invalid enum value 'Maybe'"),
-    Wrong("no such type", line(claim_type_category="astrological"), "'astrological' is no type of claim"),
+    Wrong("no such type", line(claim_type_category="astrological"), "'astrological' is not a type of claim"),
     Wrong("nothing claimed", line(claim_text=" "), "lacks claim_text"),
     Wrong("an id that is a path", line(id="../../etc/passwd"), "no slash"),
     Wrong("an id that steers a terminal", line(id="a\x1b[31m"), "printable"),

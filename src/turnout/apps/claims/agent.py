@@ -63,7 +63,7 @@ class Topic(AgentOutput, frozen=True):
 
     def faults(self) -> list[str]:
         known = read_type(self.claim_type_category) is not None
-        wrong = [] if known else [f"claim_type_category {self.claim_type_category[:40]!r} is no type"]
+        wrong = [] if known else [f"claim_type_category {self.claim_type_category[:40]!r} is not a type"]
         return super().faults() + wrong
 
 

@@ -131,7 +131,7 @@ def _read_card(entry: dict[str, Any]) -> Card:
         kind = read_type(named)
         if kind is None:
             known = ", ".join(ClaimType)
-            raise ValueError(f"claim_type_category {named[:80]!r} is no type of claim; there are {known}")
+            raise ValueError(f"claim_type_category {named[:80]!r} is not a type of claim; there are {known}")
         ours["claim_type_category"] = kind.value
     elif named is None and isinstance(claim := ours.get("claim_text"), str):
         ours["claim_type_category"] = type_of(claim)[0].value

@@ -151,7 +151,7 @@ class ModelChoice:
     async def decide(self) -> tuple[Decision, Chain]:
         profile, request, caller = self.profile, self.request, self.caller
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
-            message = f"this key's ceiling {caller.ceiling} is no tier of the profile {profile.name}: use another key"
+            message = f"this key's ceiling {caller.ceiling} is not a tier of the profile {profile.name}: use another key"
             raise Refused(403, "permission_error", message)
         session = self.conversations.name(caller.tenant, request.conversation)
         pin = self.conversations.get(caller.tenant, session)

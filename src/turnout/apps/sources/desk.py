@@ -133,4 +133,4 @@ def _result(task: asyncio.Task[Any], name: str) -> Result:
         return Empty()
     if isinstance(result, SourceAnswer | Empty | Failure):
         return result
-    return Failure(Cause.MALFORMED, f"{name} returned {type(result).__name__}, which is no result")
+    return Failure(Cause.MALFORMED, f"{name} returned {type(result).__name__}, which is not a result")

@@ -64,7 +64,7 @@ def _check_names(name: str, kind: str) -> None:
     if name in RESERVED:
         raise ConfigError([Problem(repr(name), f"means something else to turnout ask --source: name it my-{name}")])
     if kind not in KINDS:
-        problem = f"is no kind of source{suggest(kind, KINDS)}: say --kind, one of {', '.join(KINDS)}"
+        problem = f"is not a kind of source{suggest(kind, KINDS)}: say --kind, one of {', '.join(KINDS)}"
         raise ConfigError([Problem(repr(kind[:80]), problem)])
 
 

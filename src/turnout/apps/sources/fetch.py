@@ -139,7 +139,7 @@ class Site(Struct, frozen=True):
         except NetError as error:
             return self.lost(error)
         except ValueError:
-            return self.failed(Cause.MALFORMED, "it leads to what is no address: check url")
+            return self.failed(Cause.MALFORMED, "it leads to what is not an address: check url")
         return self.failed(Cause.MALFORMED, f"more than {REDIRECTS} redirects: check url")
 
     def request(self, method: str, target: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Request:

@@ -42,7 +42,7 @@ def _print(row: Logged, given: Feedback, routes: tuple[str, ...], where: TenantO
     is_right = given.verdict == RIGHT
     line = Text.assemble((visible(" + ".join(row.routes)), "bold green" if is_right else "bold yellow"))
     if given.should_be is not None:
-        line.append(f" {glyphs.arrow} ").append(visible(given.should_be), "bold green").append(" is what it should be")
+        line.append(f" {glyphs.arrow} ").append(visible(given.should_be), "bold green").append(", corrected")
     else:
         line.append(" is right" if is_right else " is wrong")
     screen.say(line.append(f"  {row.id} {glyphs.dot} by {visible(given.by)}", "dim"))

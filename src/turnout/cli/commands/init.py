@@ -60,7 +60,7 @@ def init(
     config: ConfigOption = None,
 ) -> None:
     if not _name(name):
-        raise QueryError(f"{name!r} is no name: letters, digits, '_' and '-', a letter or digit first")
+        raise QueryError(f"{name!r} is not a name: use letters, digits, '_' and '-', a letter or digit first")
     if is_shipped(name):
         raise QueryError(f"{name!r} is the name of a shipped profile: choose another, or extend it in a file of yours")
     folder = File(out)
@@ -80,7 +80,7 @@ def init(
     share = read_hold_out(held_out)
     route = clean(fallback).strip() if fallback is not None else None
     if route is not None and not (route and route.isprintable()):
-        raise QueryError(f"--fallback {fallback!r} is no name for a route")
+        raise QueryError(f"--fallback {fallback!r} is not a name for a route")
     check_readable((source,))
     with needing("this needs", "learn"):
         from turnout.learn.begin import begin, own_champion

@@ -108,9 +108,9 @@ def create(
         return
     screen = console()
     screen.say(credential)
-    screen.say(("Keep it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
+    screen.say(("Save it now: it is not shown again. Send it as Authorization: Bearer, or as x-api-key.", "dim"))
     if is_first:
-        notice = "It is the first: within half a minute a server that uses this store wants a key with every request."
+        notice = "It is the first: within half a minute, servers that use this store require a key with every request."
         screen.say((notice, "dim"))
 
 
@@ -212,7 +212,7 @@ def _check_ceiling(ceiling: str | None, profiles: tuple[str, ...], where: StoreO
         tiers = profile.routes if profile.ordered else ()
         if ceiling is not None and ceiling not in tiers:
             listed = f": {', '.join(tiers)}" if tiers else ", which has no order of tiers"
-            raise TurnoutError(f"{ceiling[:80]!r} is no tier of the profile {name}{suggest(ceiling, tiers)}{listed}")
+            raise TurnoutError(f"{ceiling[:80]!r} is not a tier of the profile {name}{suggest(ceiling, tiers)}{listed}")
 
 
 class KeySpending(NamedTuple):

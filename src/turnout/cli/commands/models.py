@@ -80,7 +80,7 @@ def _draw(slots: Slots) -> None:
     )
     for applies, note, style in (
         (missing, f"Keys that are missing: {', '.join(missing)}", "yellow"),
-        (stand_ins, f"Others stand in for: {', '.join(stand_ins)}", "dim"),
+        (stand_ins, f"Not set, others answer for: {', '.join(stand_ins)}", "dim"),
         (slots.demo, demo, ""),
     ):
         if applies:
@@ -172,12 +172,12 @@ def set_model(
         )
     file = set_slot(slot, model, base_url, config)
     screen = console()
-    screen.say(f"{slot} is {visible(model)} from now on ({visible(str(file))})")
+    screen.say(f"{slot} now uses {visible(model)} ({visible(str(file))})")
     slots = load_slots(file).slots
     added = [name for name in slots if name != slot and name not in written]
     if added:
         missing = sorted({slots[name].needs_key for name in added if not slots[name].usable})
-        keys = f"; set {', '.join(missing)}, or fill them with models of yours" if missing else ""
+        keys = f"; set {', '.join(missing)}, or set them to other models" if missing else ""
         screen.say((f"The default tiers are written beside it: {', '.join(added)}{keys}.", "yellow"))
     if not slots[slot].usable:
         screen.say((f"Its key is missing: set {slots[slot].needs_key}.", "yellow"))

@@ -96,7 +96,7 @@ def _why_not(error: OSError, name: str, host: str, port: int) -> str:
     if error.errno == errno.EACCES:
         return f"port {port} is not for ordinary users: choose one above 1023 with {option} N"
     place = "--host" if name == "port" else "admin_host in [server]"
-    return f"{host} is no address of this machine: correct {place} ({error.strerror or error})"
+    return f"{host} is not an address of this machine: correct {place} ({error.strerror or error})"
 
 
 def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
@@ -145,7 +145,7 @@ def _examples(settings: ServerSettings, public: str, where: StoreOptions, *, key
         f"  OPENAI_BASE_URL={here}/v1   ANTHROPIC_BASE_URL={here}   any client, {any_key}, model `auto`",
     ]
     if here != public and not settings.hosts:
-        lines += ["", "Only requests to this machine's own names are taken: list others as hosts in [server]."]
+        lines += ["", "Only requests to this machine's own names are accepted: list others as hosts in [server]."]
     return [Text(line) for line in [*lines, "", "Ctrl+C stops it when what is running has ended; twice, at once."]]
 
 

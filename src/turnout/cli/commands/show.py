@@ -50,7 +50,7 @@ def show(
 ) -> int:
     with reading_log(where) as store:
         if all_tenants and where.tenant:
-            raise TurnoutError("--all-tenants leaves nothing to choose: leave out --tenant")
+            raise TurnoutError("--all-tenants cannot be combined with others: leave out --tenant")
         tenant = store.all_records().get(ident).tenant if all_tenants else where.tenant
         story = tell(records_with(store, ident, tenant), ident)
     if json:

@@ -134,7 +134,7 @@ def add_source(
     _check_needs(name, kind or name, given, config)
     added = edit.add_source(name, {key: value for key, value in settings.items() if value is not None}, config)
     screen = console()
-    screen.say(f"{name} is a source from now on ({visible(str(added.file))})")
+    screen.say(f"added the source {name} ({visible(str(added.file))})")
     if isinstance(added.source, UnconfiguredSource):
         screen.say((f"Its token is missing: set ${token_env}.", "yellow"))
     screen.say(f"Next: {_hint(config, 'sources', 'test', name)}")
