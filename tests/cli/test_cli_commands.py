@@ -273,9 +273,8 @@ def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple
     assert old[0] in RENAMED
     before, now = run(*old, stdin=b""), run(*new, stdin=b"")
     said, _, rest = before.err.partition("\n")
-    assert said == (
-        f"turnout: turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}; the old name will be removed in the next version"
-    )
+    now_called = f"turnout {old[0]} is now turnout {' '.join(RENAMED[old[0]])}"
+    assert said == f"turnout: {now_called}; the old name will be removed in the next version"
     assert (before.code, before.out, rest) == (now.code, now.out, now.err)
 
 

@@ -137,7 +137,9 @@ BAD = [
     Bad("csv with a cell too many", "a.csv", "text,label\na,b,BILLING\n", ":2", "3 cells in 2 columns"),
     Bad("csv without a cell", "a.csv", "label,text\nBILLING\n", ":2", "the text is empty"),
     Bad("csv not utf-8", "a.csv", b"text,label\ngood,BILLING\ncaf\xe9,BILLING\n", ":3", "save the file as UTF-8"),
-    Bad("line of a record after one of two lines", "a.csv", 'text,label\n"a\nb",BILLING\nc,X\n', ":4", "is not a route"),
+    Bad(
+        "line of a record after one of two lines", "a.csv", 'text,label\n"a\nb",BILLING\nc,X\n', ":4", "is not a route"
+    ),
     Bad("not parquet", "a.parquet", b"hello", "", "not Parquet"),
     Bad("not there", "b/a.jsonl", b"", "", "cannot be read"),
 ]

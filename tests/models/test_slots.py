@@ -14,7 +14,7 @@ import pytest
 from turnout.core.errors import ConfigError
 from turnout.models.demo import answer, respond
 from turnout.models.edit import set_slot, unset_slot
-from turnout.models.price import Usage, context_of, cost_usd, learn, prices_of
+from turnout.models.price import Usage, context_of, cost_usd, look_up_prices, prices_of
 from turnout.models.provider import PROVIDERS, WIRES, credential
 from turnout.models.secret import Secret, SecretPlace
 from turnout.models.slot import DEFAULT_TIERS, Prices, Slot, SlotFile, Slots, load_slots, make_slot
@@ -372,7 +372,7 @@ def test_the_list_is_read_offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", lambda *_: pytest.fail("no price is worth a connection"))
     slots = {name: make_slot(name, SlotFile(model)) for name, model in DEFAULT_TIERS.items()}
-    learn(Slots(slots))
+    look_up_prices(Slots(slots))
     for slot in slots.values():
         prices = prices_of(slot)
         assert prices is not None

@@ -79,7 +79,11 @@ class Wrong(NamedTuple):
 
 @pytest.mark.parametrize(
     "case",
-    [Wrong("words", "much", "is not a number"), Wrong("nan", "nan", "not between"), Wrong("beyond", "1.5", "not between")],
+    [
+        Wrong("words", "much", "is not a number"),
+        Wrong("nan", "nan", "not between"),
+        Wrong("beyond", "1.5", "not between"),
+    ],
     ids=lambda case: case.id,
 )
 def test_what_is_no_value_is_said(case: Wrong) -> None:

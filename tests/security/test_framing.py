@@ -128,7 +128,9 @@ CASES = (
         closes=True,
     ),
     Case("chunks in HTTP/1.0", chunked(WHOLE).replace(b"HTTP/1.1", b"HTTP/1.0", 1), (400,), closes=True),
-    Case("a size that is not a number", chunked(b"zz\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED),
+    Case(
+        "a size that is not a number", chunked(b"zz\r\n" + ROUTE + b"\r\n0\r\n\r\n"), (400,), closes=True, full=REFUSED
+    ),
     Case(
         "a size beyond every number",
         chunked(b"f" * 20 + b"\r\n" + ROUTE + b"\r\n0\r\n\r\n"),

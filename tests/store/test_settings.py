@@ -257,7 +257,8 @@ class TestUrls:
         Wrong("sqlite:///", "'sqlite:///' names no file"),
         Wrong("sqlite://rel.db", "'sqlite://rel.db' names no file"),
         Wrong(
-            "postgresql://u:hush@[::1/d", "this is not the address of a database (Invalid IPv6 URL): postgresql://USER@HOST"
+            "postgresql://u:hush@[::1/d",
+            "this is not the address of a database (Invalid IPv6 URL): postgresql://USER@HOST",
         ),
     )
 

@@ -1,6 +1,7 @@
 """What an application is: routes, commands, and one way to act on a decision.
 
-An application is made of a runtime. Neither the server nor the command line knows one by name.
+An application is made of a runtime. The server knows none by name: `find_apps` lists our own and those of other
+packages. The commands of our own are in `cli/commands`, those of others come from `commands`.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ class ActingApp(App, Protocol):
 
 
 class AnsweringApp(ActingApp, Protocol):
-    """An application that answers in a chat, under the model names that it adds to `Runtime.answering`."""
+    """An application that answers in a chat, under the model names that it adds to `Runtime.chat_apps`."""
 
     models: ClassVar[Sequence[str]]
 

@@ -168,7 +168,7 @@ class Account(Money):
     ) -> Generation:
         """A generation that this account pays for; the previous one must have ended."""
         if self.generation is not None:
-            self._book()
+            self._settle()
         self.is_limited = self.caller.budget.is_limited
         self.generation = Generation(models, request, headers=headers, money=self, total_s=total_s)
         return self.generation
@@ -213,7 +213,7 @@ class Account(Money):
         written = max(1, counted.output_tokens, completion.written)
         return replace(counted, input_tokens=counted.input_tokens or request.tokens, output_tokens=written), True
 
-    def _book(self) -> None:
+    def _settle(self) -> None:
         """Book the generation that has ended, if there is one."""
         generation, spent = self.generation, self.spending
         completion = generation.completion if generation is not None else None
@@ -225,17 +225,17 @@ class Account(Money):
             usage, estimated = self.usage(generation.ended, completion)
             cost = spent.add(slot, self._named(slot), usage, compared)
             spent.is_estimated |= estimated
-        booked = cost or 0.0
+        amount_usd = cost or 0.0
         if self._held is not None:
-            booked = self._booked(self._held, cost, completion, estimated)
-            self.caller.budget.settle(self._held.usd, booked)
+            amount_usd = self._amount_to_book(self._held, cost, completion, estimated)
+            self.caller.budget.settle(self._held.usd, amount_usd)
             self._held = None
-        elif booked:
-            self.caller.budget.settle(0.0, booked)
-        spent.booked_usd += booked
+        elif amount_usd:
+            self.caller.budget.settle(0.0, amount_usd)
+        spent.booked_usd += amount_usd
 
     def _close(self, ended: Ended) -> None:
-        self._book()
+        self._settle()
         if self.ledger.store is None:
             return
         spent = self.spending
@@ -267,7 +267,7 @@ class Account(Money):
             decided=self._recorded,
         )
 
-    def _booked(self, held: Bound, cost: float | None, completion: Completion | None, estimated: bool) -> float:
+    def _amount_to_book(self, held: Bound, cost: float | None, completion: Completion | None, estimated: bool) -> float:
         """What is booked on the key: what the provider counted, or else what we counted, at most what was reserved."""
         if self.generation is None or completion is None:
             return self.unseen_usd()  # the client left while an attempt was under way

@@ -90,7 +90,9 @@ def champion_digest(profile: str, layer: str) -> str:
     except OSError as error:
         raise ConfigError([Problem(str(file), f"cannot be read: {reason_of(error)}")]) from None
     if digest != SHIPPED and not is_digest(digest):
-        message = f"{digest[:80]!r} is not the digest of a model: turnout student rollback -p {profile}, or delete the file"
+        message = (
+            f"{digest[:80]!r} is not the digest of a model: turnout student rollback -p {profile}, or delete the file"
+        )
         raise ConfigError([Problem(str(file), message)])
     return digest
 

@@ -67,7 +67,10 @@ def conform(value: Any, wanted: inspect.Type, path: Path = ()) -> Iterator[Found
                 yield from conform(entry, item, (*path, i))
         case inspect.StrType(pattern=pattern) if isinstance(value, str):
             if pattern is not None and not re.search(pattern, value):
-                yield path, f"{_show(value)} is not a name: use letters, digits, '_', '.' and '-', a letter or digit first"
+                yield (
+                    path,
+                    f"{_show(value)} is not a name: use letters, digits, '_', '.' and '-', a letter or digit first",
+                )
         case inspect.BoolType() if isinstance(value, bool):
             pass
         case inspect.IntType() if isinstance(value, int) and not isinstance(value, bool):

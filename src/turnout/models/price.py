@@ -65,11 +65,13 @@ def most_usd(slots: Iterable[Slot], usage: Usage) -> float | None:
     return max([cost for slot in slots if (cost := cost_usd(slot, usage)) is not None], default=None)
 
 
-def learn(slots: Slots) -> Slots:
+def look_up_prices(slots: Slots) -> Slots:
     """Look up every model now: loading the list takes a third of a second, which no request should wait for."""
     for slot in slots.slots.values():
         prices_of(slot)
-    known = {name: replace(slot, context_tokens=context_of(slot), is_learnt=True) for name, slot in slots.slots.items()}
+    known = {
+        name: replace(slot, context_tokens=context_of(slot), is_looked_up=True) for name, slot in slots.slots.items()
+    }
     return replace(slots, slots=known)
 
 
@@ -83,7 +85,7 @@ def prices_of(slot: Slot, input_tokens: int = 0) -> Prices | None:
 
 def context_of(slot: Slot) -> int | None:
     """The model's context window in tokens, if it is known."""
-    if slot.is_learnt or slot.context_tokens is not None:
+    if slot.is_looked_up or slot.context_tokens is not None:
         return slot.context_tokens
     return _listed(slot.provider, slot.model, 1000)[1]
 

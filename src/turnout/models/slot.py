@@ -136,7 +136,7 @@ class Slot(SlotTerms, frozen=True):
     """Where its missing key should be; empty if the slot can be used."""
     wires: tuple[Wire, ...]
     endpoint: Endpoint
-    is_learnt: bool = False
+    is_looked_up: bool = False
     """Whether `context_tokens` has the window from the price list."""
 
     @property
@@ -167,7 +167,7 @@ class Slots(Struct, frozen=True):
             name = STAND_INS[name]
         return self.slots[name]
 
-    def answering(self, name: str) -> Slot | None:
+    def slot_for(self, name: str) -> Slot | None:
         """The slot that answers for a route; with nothing configured, the demonstration model."""
         found = self.find(name)
         return make_slot(name, SlotFile("demo/demo")) if found is None and self.demo else found

@@ -1,7 +1,7 @@
 """Settings as they are in force: each value, where it comes from, and what reading the files again would change.
 
-No secret is shown: of one that stands in the environment its name, and whether it is set; of a URL no password; of
-whatever is called like a secret nothing at all.
+No secret is shown: of one that stands in the environment its name, and whether it is set; of a URL no password;
+and nothing of a value whose name looks like a secret's.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _try(make: Callable[[], Found], problems: list[str]) -> Found | None:
 def _table(name: str, running: Struct, document: Document | None, runtime: Runtime) -> SettingTable:
     written = document.tree.get(name, {}) if document is not None else {}
     means = field_notes(type(running))
-    usual, found = type(running)(), _found(name, runtime)
+    usual, found = type(running)(), _defaults(name, runtime)
     rows = []
     for field in running.__struct_fields__:
         value = getattr(running, field)
@@ -124,8 +124,8 @@ def _table(name: str, running: Struct, document: Document | None, runtime: Runti
     return SettingTable(name, tuple(rows), is_live=name == "learn")
 
 
-def _found(name: str, runtime: Runtime) -> dict[str, str]:
-    """What settings that say nothing come to."""
+def _defaults(name: str, runtime: Runtime) -> dict[str, str]:
+    """The values in force of settings that are not set."""
     if name == "server":
         return {"profile": runtime.profile}
     if name == "store" and isinstance(runtime.store, Store):
@@ -140,14 +140,14 @@ def _others(document: Document | None) -> Iterator[SettingTable]:
     for name, table in document.tree.items():
         if name not in ("server", "store", "learn"):
             rows = [
-                SettingRow(spell(path), say(_called(path), value), "file", str(document.place((name, *path))))
+                SettingRow(spell(path), say(_secrecy_name(path), value), "file", str(document.place((name, *path))))
                 for path, value in leaves(table)
             ]
             yield SettingTable(name, tuple(rows), is_live=name == "models")
 
 
-def _called(path: tuple[str | int, ...]) -> str:
-    """A secret's place, `{ env = "NAME" }`, is no secret."""
+def _secrecy_name(path: tuple[str | int, ...]) -> str:
+    """The name that tells whether a value is a secret. A reference to one, `{ env = "NAME" }`, may be shown."""
     return "" if path and path[-1] in ("env", "file") else spell(path)
 
 

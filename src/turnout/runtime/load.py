@@ -82,7 +82,7 @@ def learn_router(
     examples: Mapping[str, Sequence[str]], embedder: Embeds | Literal["auto", "none"], **options: Any
 ) -> Router:
     """A router trained on examples, with this embedder or the installed one."""
-    vectors = choose_embedder(embedder, None) if isinstance(embedder, str) else embedder
+    vectors = embedder_for_training(embedder, None) if isinstance(embedder, str) else embedder
     try:
         from turnout.learn import begin
     except ImportError as error:
@@ -90,8 +90,8 @@ def learn_router(
     return begin.learn_router(examples, embedder=vectors, **options)
 
 
-def choose_embedder(choice: EmbedderChoice, config: str | None) -> Embeds | None:
-    """The embedder to train with."""
+def embedder_for_training(choice: EmbedderChoice, config: str | None) -> Embeds | None:
+    """The embedder that was chosen on the command line."""
     from turnout.models.embed import find_embedder
     from turnout.models.slot import load_slots
 

@@ -25,7 +25,7 @@ from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProf
 from turnout.core.router import Router
 from turnout.core.verdict import readable
 from turnout.models.ask import Models
-from turnout.models.price import learn
+from turnout.models.price import look_up_prices
 from turnout.models.remote import choose_embedder
 from turnout.models.slot import Slots, load_slots
 from turnout.net.client import Client
@@ -74,7 +74,7 @@ class Runtime:
         self._logged: set[str] = set()
         """Notices that have been logged."""
         self._offered = profiles
-        slots = learn(load_slots(config))
+        slots = look_up_prices(load_slots(config))
         self.models = Models(slots, Client(slots.egress))
         self.profile = self.name_of(profile or DEFAULT_PROFILE)
         """The default profile."""
@@ -89,7 +89,7 @@ class Runtime:
         self._stamp = stamp(settings_file(config))
         self._narrowing: asyncio.TimerHandle | None = None
         self._reloading = asyncio.Lock()
-        self.answering: dict[str, Any] = {}
+        self.chat_apps: dict[str, Any] = {}
         """Applications that answer in a chat, by the model name that clients request."""
         self.on_reload: list[Callable[[], None]] = []
         """Called after a reload."""
@@ -218,7 +218,7 @@ class Runtime:
                 slots = await asyncio.to_thread(load_slots, self.config)
                 _check_models(self.models.slots, slots)
                 _check_keys(self.models.slots, slots)
-                models = self.models.filled_with(await asyncio.to_thread(learn, slots))
+                models = self.models.filled_with(await asyncio.to_thread(look_up_prices, slots))
                 live = {name: await asyncio.to_thread(self._load, name, models) for name in self._live}
             except ConfigError:
                 if before == stamp(settings_file(self.config)):

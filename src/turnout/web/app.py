@@ -19,7 +19,7 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from turnout.apps.app import SOCKET, Answer, Call, Route, refusal
-from turnout.apps.caller import Caller
+from turnout.apps.caller import Budget, Caller
 from turnout.core.errors import Refused, StoreUnavailable
 from turnout.models.wire import FORMATS
 
@@ -244,7 +244,7 @@ class Application:
 # --- checks
 
 
-_ANONYMOUS = Caller("", "", frozenset(), budget=None)  # type: ignore[arg-type]
+_ANONYMOUS = Caller("", "", frozenset(), Budget())
 
 
 def _check_form(scope: Scope) -> None:

@@ -88,7 +88,7 @@ SCOPES = ("ask", "route", "decisions:read", "feedback:write", "admin")
 # How long a looked-up key is used: until then a revoked key works and spending by other processes is not counted.
 CACHED_S = 30.0
 CACHED_KEYS = 10_000
-_NOBODY = "0" * 64
+_NO_DIGEST = "0" * 64
 
 
 class Credential(NamedTuple):
@@ -146,7 +146,9 @@ class Auth:
         cached = await self._look_up(credential.key_id)
         row = cached.row
         # Compared even without such a key, so that both cases take the same time.
-        same = hmac.compare_digest(digest(credential.secret, self.pepper), row.digest if row is not None else _NOBODY)
+        same = hmac.compare_digest(
+            digest(credential.secret, self.pepper), row.digest if row is not None else _NO_DIGEST
+        )
         if row is None or not same:
             raise Refused(401, "invalid_api_key", "this key is not known here, or no longer valid")
         caller = cached.caller or await self._caller(cached, row)

@@ -42,7 +42,12 @@ class Bad(NamedTuple):
 BAD = [
     Bad("no JSON", "topic_finder", "I think that", "not what was asked for"),
     Bad("another object", "topic_finder", {"claim": "x"}, "claim_text"),
-    Bad("no such type", "topic_finder", altered("topic_finder", claim_type_category="weather"), "'weather' is not a type"),
+    Bad(
+        "no such type",
+        "topic_finder",
+        altered("topic_finder", claim_type_category="weather"),
+        "'weather' is not a type",
+    ),
     Bad("a blank field", "topic_finder", altered("topic_finder", claimant="  "), "claimant is blank"),
     Bad("no such verdict", "adversarial_checker", altered("adversarial_checker", verdict="Rather"), "Rather"),
     Bad("another verdict", "writing_agent", altered("writing_agent", verdict="True"), "the verdict is 'Misleading'"),

@@ -107,7 +107,7 @@ class ClaimsApp:
         self._tasks: set[asyncio.Task[Any]] = set()
         runtime.on_open.append(self.open)
         runtime.on_close.append(self.close)
-        runtime.answering.update(dict.fromkeys(self.models, self))
+        runtime.chat_apps.update(dict.fromkeys(self.models, self))
         self.routes = ClaimRoutes(self).routes
 
     # --- the library and the pipeline, opened when first needed

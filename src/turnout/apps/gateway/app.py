@@ -46,7 +46,7 @@ class GatewayApp:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self.gateway = Gateway(runtime.router, runtime.models, runtime.store, runtime.answering)
+        self.gateway = Gateway(runtime.router, runtime.models, runtime.store, runtime.chat_apps)
         """Replaced after a reload; a request keeps the one it started with."""
         runtime.on_reload.append(self._renew)
         self.routes = (
@@ -74,7 +74,7 @@ class GatewayApp:
         return await self._generate("openai-responses", call)
 
     async def _generate(self, wire: Wire, call: Call) -> Answer:
-        if call.caller.profiles is not None and self._model(call.body) not in self.runtime.answering:
+        if call.caller.profiles is not None and self._model(call.body) not in self.runtime.chat_apps:
             call.check_profile()
         return await self.gateway.handle(wire, call.body, call.caller, call.headers)
 
@@ -105,12 +105,12 @@ class GatewayApp:
 
     def _names(self, caller: Caller) -> list[str]:
         """`auto`, the models of applications, the tiers and the configured models."""
-        answering = sorted(self.runtime.answering)
+        chat_apps = sorted(self.runtime.chat_apps)
         if not caller.may_force:
-            return ["auto", *answering]
+            return ["auto", *chat_apps]
         tiers = [f"turnout/{route.lower()}" for route in self.runtime.router.profile.routes]
         slots = sorted({slot.id for slot in self.runtime.models.slots.slots.values() if slot.usable})
-        return ["auto", *answering, *tiers, *slots]
+        return ["auto", *chat_apps, *tiers, *slots]
 
 
 def _shape(name: str) -> dict[str, Any]:
@@ -128,13 +128,13 @@ class Gateway:
         router: Router,
         models: Models,
         store: Store | None,
-        answering: Mapping[str, AnsweringApp] = MappingProxyType({}),
+        chat_apps: Mapping[str, AnsweringApp] = MappingProxyType({}),
     ) -> None:
         self.router = router
         self.models = models
         self.store = store
         self.ledger = Ledger(store, models.slots)
-        self.answering = answering
+        self.chat_apps = chat_apps
         """Applications that answer themselves, by their model names."""
         self.conversations = Conversations(store.journal.encoder.key if store is not None else b"")
 
@@ -149,8 +149,8 @@ class Gateway:
         form = FORMATS[wire]
         try:
             request = form.read(body) if len(body) <= INLINE else await asyncio.to_thread(form.read, body)
-            if request.model in self.answering:
-                return await relay(self.answering[request.model], request, caller)
+            if request.model in self.chat_apps:
+                return await relay(self.chat_apps[request.model], request, caller)
             if LONG_WINDOW in headers.get("anthropic-beta", ""):
                 request = replace(request, long_window=True)
             choice = ModelChoice(self.router, self.ledger, self.conversations, request, caller)

@@ -151,7 +151,9 @@ class ModelChoice:
     async def decide(self) -> tuple[Decision, Chain]:
         profile, request, caller = self.profile, self.request, self.caller
         if caller.ceiling is not None and caller.ceiling not in profile.routes:
-            message = f"this key's ceiling {caller.ceiling} is not a tier of the profile {profile.name}: use another key"
+            message = (
+                f"this key's ceiling {caller.ceiling} is not a tier of the profile {profile.name}: use another key"
+            )
             raise Refused(403, "permission_error", message)
         session = self.conversations.name(caller.tenant, request.conversation)
         pin = self.conversations.get(caller.tenant, session)
@@ -161,10 +163,10 @@ class ModelChoice:
         query = Query(turns=turns, declared=self._declared(), tenant=tenant, session=session, ceiling=caller.ceiling)
         if "/" in request.model and (named := self.slots.all_by_id(request.model)):  # `auto` and the tiers have none
             caller.budget.check()
-            return self._passed_through(replace(query, declared=None), named)
+            return self._pass_through(replace(query, declared=None), named)
         if not request.fresh and pin is not None and pin.route in profile.routes and not self._is_forced():
             caller.budget.check()
-            return self._continued(replace(query, declared=None), pin)
+            return self._continue(replace(query, declared=None), pin)
         decision = await decide(self.router, query, caller, self.slots, self.store)
         if decision.outcome[0] == "D" and not caller.may_force:
             raise Refused(
@@ -176,12 +178,12 @@ class ModelChoice:
         chain = self._chain(decision.routes[0], pin)
         if request.bound and pin is not None and not chain.candidates:
             # No slot in the chain can read the conversation's signed state; the one that wrote it can.
-            chain = self._first(chain, pin, "bound")
+            chain = self._put_first(chain, pin, "bound")
         elif decision.outcome[0] != "D" and pin is not None:
-            chain = self._pinned(decision.routes[0], chain, pin)
+            chain = self._keep_cached(decision.routes[0], chain, pin)
         return decision, chain
 
-    def _passed_through(self, query: Query, named: Sequence[Slot]) -> tuple[Decision, Chain]:
+    def _pass_through(self, query: Query, named: Sequence[Slot]) -> tuple[Decision, Chain]:
         """The client names a configured model: the first of its slots that is allowed and can take the request, or a
         refusal."""
         order, request, caller = self.profile.routes, self.request, self.caller
@@ -192,14 +194,14 @@ class ModelChoice:
         slot = next((one for one in allowed if unfit(one, request, caller) is None), allowed[0])
         route, why = routes[slot.name] or order[-1], unfit(slot, request, caller)
         reason = Reason("gateway.passthrough", f"the caller named the model {slot.id}; no tier was chosen")
-        decision = self._made(query, route, 1.0, "passthrough", "D-", reason)
+        decision = self._decide_alone(query, route, 1.0, "passthrough", "D-", reason)
         return decision, Chain((ChainSlot(route, slot),), ()) if why is None else Chain((), (why,))
 
-    def _continued(self, query: Query, pin: Pin) -> tuple[Decision, Chain]:
+    def _continue(self, query: Query, pin: Pin) -> tuple[Decision, Chain]:
         """A turn without new words keeps its conversation's tier and model."""
         text = f"no new words of the user's in this turn: its conversation keeps {pin.route} and {pin.slot}"
-        decision = self._made(query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", text))
-        return decision, self._first(self._chain(pin.route, pin), pin, "turn")
+        decision = self._decide_alone(query, pin.route, pin.confidence, "pin", "C-", Reason("pin.turn", text))
+        return decision, self._put_first(self._chain(pin.route, pin), pin, "turn")
 
     def _chain(self, route: str, pin: Pin | None) -> Chain:
         """The chain of a route; only one provider's slots if the conversation carries that provider's state."""
@@ -214,7 +216,7 @@ class ModelChoice:
         seen: set[Endpoint] = set()
         for name in chain:
             wanted = profile.policies[name].model or name.lower()
-            slot = slots.slots.get(wanted) or slots.answering(wanted)
+            slot = slots.slots.get(wanted) or slots.slot_for(wanted)
             if slot is None:
                 text = f"{wanted}: no such slot is configured (turnout models set {wanted} PROVIDER/MODEL)"
                 skipped.append(Reason("slot.missing", text))
@@ -229,7 +231,7 @@ class ModelChoice:
                 skipped.append(why)
         return Chain(tuple(candidates), tuple(skipped))
 
-    def _pinned(self, route: str, chain: Chain, pin: Pin) -> Chain:
+    def _keep_cached(self, route: str, chain: Chain, pin: Pin) -> Chain:
         """A turn decided anew keeps the slot with its cached prompt, if that is cheaper and of no lower tier."""
         if pin.tokens < CACHED_TOKENS or not chain.candidates or not self.conversations.is_warm(pin):
             return chain
@@ -239,10 +241,10 @@ class ModelChoice:
         there, order, tokens = chain.candidates[0].slot, self.profile.routes, self.request.tokens
         lower = order.index(route) <= order.index(pin.route) if pin.route in order else False
         if lower and unfit(here, self.request, self.caller) is None and staying_saves(here, there, pin.tokens, tokens):
-            return self._first(chain, pin, "cache")
+            return self._put_first(chain, pin, "cache")
         return chain
 
-    def _first(self, chain: Chain, pin: Pin, why: str) -> Chain:
+    def _put_first(self, chain: Chain, pin: Pin, why: str) -> Chain:
         """The chain with the conversation's slot first."""
         slot = self.slots.find(pin.slot)
         if slot is None or unfit(slot, self.request, self.caller) is not None:
@@ -276,7 +278,9 @@ class ModelChoice:
         policies = self.profile.policies
         return next((name for name in self.profile.routes if policies[name].model == slot.name), None)
 
-    def _made(self, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason) -> Decision:
+    def _decide_alone(
+        self, query: Query, route: str, confidence: float, by: str, outcome: str, why: Reason
+    ) -> Decision:
         """A decision without any layer."""
         return Decision(self.profile, query, (route,), confidence, 0.0, by, outcome, remarks=(why,), id=new_id())
 
@@ -293,7 +297,7 @@ def unfit(slot: Slot, request: ModelRequest, caller: Caller, provider: str | Non
         return because(slot, "slot.images", "takes no images")
     if request.tools and not slot.tools:
         return because(slot, "slot.tools", "takes no tools")
-    window = slot.context_tokens if slot.is_learnt else context_of(slot)
+    window = slot.context_tokens if slot.is_looked_up else context_of(slot)
     needed = request.tokens + (request.max_tokens or ANSWER_TOKENS)
     if window is not None and needed > window:
         return because(slot, "slot.window", f"about {needed:,} tokens do not fit into its {window:,}")

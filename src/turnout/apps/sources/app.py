@@ -70,7 +70,7 @@ class SourcesApp:
         """What the router was made from, and the router."""
         runtime.on_reload.append(self._renew)
         runtime.on_close.append(self.close)
-        runtime.answering.update(dict.fromkeys(self.models, self))
+        runtime.chat_apps.update(dict.fromkeys(self.models, self))
         served = SourceRoutes(self)
         self.routes, self.tools = served.routes, served.tools
 

@@ -51,6 +51,7 @@ def ask_claims(
     with needing("asking claims needs"):
         from turnout.apps.claims.answer import tell_answer, tell_audited
         from turnout.apps.claims.app import ClaimQuestion, ClaimsApp
+        from turnout.apps.claims.pipeline import AuditFailed
 
     question = read_text(text)
     turns: tuple[Turn, ...] = ()
@@ -69,7 +70,7 @@ def ask_claims(
     if session is not None:
         reply = tell_answer(answer.response) if audited is None else tell_audited(audited)
         append_turns(session, Turn("user", question), Turn("assistant", reply))
-    return 1 if audited is not None and not hasattr(audited, "verdict") else 0
+    return 1 if isinstance(audited, AuditFailed) else 0
 
 
 async def _ask(app: ClaimsApp, question: ClaimQuestion) -> tuple[ClaimAnswer, Card | AuditFailed | None]:

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from turnout.config.load import is_shipped
 from turnout.config.starter import CASES, WORDS, words_profile
 from turnout.core.errors import LearnError, QueryError
-from turnout.runtime.load import choose_embedder
+from turnout.runtime.load import embedder_for_training
 from turnout.text.control import escape_json
 from turnout.text.count import counted
 
@@ -92,7 +92,7 @@ def init(
                 f"one (turnout train FILE -p {name}), or say --force to begin anew"
             )
         table = read_table(source, text=text, label=label)
-        vectors = choose_embedder(embedder, config)
+        vectors = embedder_for_training(embedder, config)
         with phases() as say:
             made = begin(
                 name,

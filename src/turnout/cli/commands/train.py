@@ -17,7 +17,7 @@ from turnout.config.load import load_profile, read_chain
 from turnout.config.name import DEFAULT_PROFILE
 from turnout.core.errors import QueryError
 from turnout.core.profile import Profile
-from turnout.runtime.load import choose_embedder
+from turnout.runtime.load import embedder_for_training
 from turnout.runtime.log import reading_log
 from turnout.text.control import escape_json
 from turnout.text.count import counted
@@ -131,7 +131,7 @@ def train(
         raise QueryError("--outcomes trains from that file alone: leave out other files and --from-log")
     check_readable(files if outcomes is None else (outcomes,))
     loaded = load_profile(profile, config=config)
-    vectors = choose_embedder(embedder, config)
+    vectors = embedder_for_training(embedder, config)
     if outcomes is not None:
         from .train_outcome import train_from_outcomes
 
