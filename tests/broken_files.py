@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Broken(NamedTuple):
+class BrokenFile(NamedTuple):
     id: str
     make: Callable[[Path], object] | None
     """Makes it under a name that is free; None: there is nothing at all."""
@@ -35,54 +35,54 @@ def _circle(path: Path) -> None:
 
 # What no reader of any file can use.
 ANYWHERE = [
-    Broken("binary", content(b"\x7fELF\x02\x01\x01\x00\xff\xfe" + bytes(range(256)))),
-    Broken("utf-16", content('name = "x"\n'.encode("utf-16"))),
-    Broken("latin-1", content(b'name = "caf\xe9"\n')),
-    Broken("nul", content(b'a = "\0"\n\0\0\0')),
-    Broken("a-directory", Path.mkdir),
-    Broken("a-pipe", os.mkfifo),
-    Broken("no-end", lambda path: path.symlink_to("/dev/zero")),
-    Broken("an-input-error", lambda path: path.symlink_to("/proc/self/mem")),
-    Broken("100-mb", _huge),
-    Broken("gone", None),
-    Broken("a-link-to-nothing", lambda path: path.symlink_to(path.with_name("nothing"))),
-    Broken("links-in-a-circle", _circle),
+    BrokenFile("binary", content(b"\x7fELF\x02\x01\x01\x00\xff\xfe" + bytes(range(256)))),
+    BrokenFile("utf-16", content('name = "x"\n'.encode("utf-16"))),
+    BrokenFile("latin-1", content(b'name = "caf\xe9"\n')),
+    BrokenFile("nul", content(b'a = "\0"\n\0\0\0')),
+    BrokenFile("a-directory", Path.mkdir),
+    BrokenFile("a-pipe", os.mkfifo),
+    BrokenFile("no-end", lambda path: path.symlink_to("/dev/zero")),
+    BrokenFile("an-input-error", lambda path: path.symlink_to("/proc/self/mem")),
+    BrokenFile("100-mb", _huge),
+    BrokenFile("gone", None),
+    BrokenFile("a-link-to-nothing", lambda path: path.symlink_to(path.with_name("nothing"))),
+    BrokenFile("links-in-a-circle", _circle),
 ]
 IN_TOML = [
-    Broken("unfinished", content("[models.simple\n")),
-    Broken("twice", content("a = 1\na = 2\n")),
-    Broken("deep-list", content("a = " + "[" * 100_000)),
-    Broken("deep-list-closed", content("a = " + "[" * 200 + "]" * 200)),
-    Broken("deep-table", content("a = " + "{a=" * 5_000)),
-    Broken("deep-header", content(f"[{'.'.join('a' * 500_000)}]\n")),
-    Broken("many-digits", content(f"a = {'9' * 5_000}\n")),
-    Broken("many-hex-digits", content(f"a = 0x{'f' * 100_000}\n")),
-    Broken("nan", content("[server]\ndrain_s = nan\n[models]\nsimple = nan\n[fallback]\nconfidence = nan\n")),
-    Broken("odd-kinds", content("models = [1]\nstore = 2\nserver = 3\nlayers = [{kind = []}, 4]\nname = {}\n")),
+    BrokenFile("unfinished", content("[models.simple\n")),
+    BrokenFile("twice", content("a = 1\na = 2\n")),
+    BrokenFile("deep-list", content("a = " + "[" * 100_000)),
+    BrokenFile("deep-list-closed", content("a = " + "[" * 200 + "]" * 200)),
+    BrokenFile("deep-table", content("a = " + "{a=" * 5_000)),
+    BrokenFile("deep-header", content(f"[{'.'.join('a' * 500_000)}]\n")),
+    BrokenFile("many-digits", content(f"a = {'9' * 5_000}\n")),
+    BrokenFile("many-hex-digits", content(f"a = 0x{'f' * 100_000}\n")),
+    BrokenFile("nan", content("[server]\ndrain_s = nan\n[models]\nsimple = nan\n[fallback]\nconfidence = nan\n")),
+    BrokenFile("odd-kinds", content("models = [1]\nstore = 2\nserver = 3\nlayers = [{kind = []}, 4]\nname = {}\n")),
 ]
 IN_JSONL = [
-    Broken("no-json", content("nonsense\n")),
-    Broken("deep-json", content("[" * 100_000)),
-    Broken("half-a-pair", content('{"id":"x","route":"first","text":"\\ud800"}\n')),
-    Broken("no-route", content('{"id":"x","route":"nowhere","text":"x"}\n')),
-    Broken("infinite", content('{"id":"x","route":"first","text":"x","confidence":1e999}\n')),
-    Broken("many-digits", content(f'{{"id":"x","route":"first","text":"x","confidence":{"9" * 5_000}}}\n')),
+    BrokenFile("no-json", content("nonsense\n")),
+    BrokenFile("deep-json", content("[" * 100_000)),
+    BrokenFile("half-a-pair", content('{"id":"x","route":"first","text":"\\ud800"}\n')),
+    BrokenFile("no-route", content('{"id":"x","route":"nowhere","text":"x"}\n')),
+    BrokenFile("infinite", content('{"id":"x","route":"first","text":"x","confidence":1e999}\n')),
+    BrokenFile("many-digits", content(f'{{"id":"x","route":"first","text":"x","confidence":{"9" * 5_000}}}\n')),
 ]
 IN_A_KEY = [
-    Broken("several-lines", content("sk-canary-one\nsk-canary-two\n")),
-    Broken("split", content("sk-canary-\nsplit-in-two")),
-    Broken("a-space", content("sk-canary one")),
-    Broken("a-tab", content("sk-canary\tone")),
-    Broken("no-ascii", content("sk-canary-Ã¼-one")),
-    Broken("zero-width", content("sk-canary\u200b-one")),
-    Broken("utf-16-without-a-mark", content("sk-canary".encode("utf-16-le"))),
-    Broken("utf-16-big", content(b"\xfe\xff" + "sk-canary".encode("utf-16-be"))),
-    Broken("utf-32", content("sk-canary".encode("utf-32"))),
-    Broken("long", content("sk-canary" * 20_000)),
+    BrokenFile("several-lines", content("sk-canary-one\nsk-canary-two\n")),
+    BrokenFile("split", content("sk-canary-\nsplit-in-two")),
+    BrokenFile("a-space", content("sk-canary one")),
+    BrokenFile("a-tab", content("sk-canary\tone")),
+    BrokenFile("no-ascii", content("sk-canary-Ã¼-one")),
+    BrokenFile("zero-width", content("sk-canary\u200b-one")),
+    BrokenFile("utf-16-without-a-mark", content("sk-canary".encode("utf-16-le"))),
+    BrokenFile("utf-16-big", content(b"\xfe\xff" + "sk-canary".encode("utf-16-be"))),
+    BrokenFile("utf-32", content("sk-canary".encode("utf-32"))),
+    BrokenFile("long", content("sk-canary" * 20_000)),
 ]
 
 
-def put(broken: Broken, path: Path) -> None:
+def put(broken: BrokenFile, path: Path) -> None:
     """Let the broken thing stand where a file was, from one moment to the next."""
     if broken.make is None:
         path.unlink()

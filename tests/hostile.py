@@ -32,7 +32,7 @@ ASKING = (CHAT, MESSAGES, RESPONSES)
 TIERS = ("simple", "medium", "complex", "reasoning")
 
 
-class Seen(NamedTuple):
+class AttackResult(NamedTuple):
     status: int
     silence_s: float
     """The longest that the server was at work on something else while asked for `/health`."""
@@ -131,7 +131,7 @@ class Target(NamedTuple):
     provider: ScriptedProvider
     watch: Watch
 
-    def send(self, path: str, body: bytes) -> Seen:
+    def send(self, path: str, body: bytes) -> AttackResult:
         """Send a body, and see how the server is for others meanwhile."""
         place = urlsplit(self.url)
         before = _memory(self.pid, "VmRSS")
@@ -147,7 +147,7 @@ class Target(NamedTuple):
         # What is written down afterwards holds others up just as well.
         time.sleep(0.3)
         silence = self.watch.longest()
-        return Seen(answer.status, silence, took, _memory(self.pid, "VmHWM") - before, told)
+        return AttackResult(answer.status, silence, took, _memory(self.pid, "VmHWM") - before, told)
 
 
 def _memory(pid: int, name: str) -> int:

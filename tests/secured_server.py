@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from serving import Served, serving
+from serving import RunningServer, serving
 from toml_router import ASKING
 from turnout.runtime.pepper import read_pepper
 from turnout.store import Store
@@ -26,7 +26,7 @@ PEPPER = "a-pepper-for-tests-only"
 TIERS = ("simple", "medium", "complex", "reasoning")
 
 
-class Got(NamedTuple):
+class RawResponse(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -45,7 +45,7 @@ def call(
     key: str | None = None,
     headers: Mapping[str, str] | None = None,
     timeout: float = 20.0,
-) -> Got:
+) -> RawResponse:
     """One request on a connection of its own; a body that is not bytes is sent as JSON."""
     place = urlsplit(url)
     raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
@@ -57,7 +57,7 @@ def call(
     with contextlib.closing(http.client.HTTPConnection(str(place.hostname), place.port, timeout=timeout)) as connection:
         connection.request(method, path, raw, sent)
         answer = connection.getresponse()
-        return Got(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        return RawResponse(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
 
 
 def send_raw(url: str, request: bytes, *, timeout: float = 5.0) -> bytes:
@@ -115,7 +115,9 @@ def settings(
 
 
 @contextlib.contextmanager
-def secured_server(folder: Path, text: str | None = None, **options: Any) -> Iterator[tuple[Served, ScriptedProvider]]:
+def secured_server(
+    folder: Path, text: str | None = None, **options: Any
+) -> Iterator[tuple[RunningServer, ScriptedProvider]]:
     """A server and its models, with surroundings of their own."""
     folder.mkdir(exist_ok=True)
     with contextlib.ExitStack() as stack:
@@ -138,7 +140,7 @@ def chat(text: str = "hello there", **fields: Any) -> dict[str, Any]:
     return {"model": "auto", "messages": [{"role": "user", "content": text}], "max_tokens": 100, **fields}
 
 
-def forget(served: Served) -> None:
+def forget(served: RunningServer) -> None:
     """As a reload does: keys are looked up again."""
     served.loop.call_soon_threadsafe(served.server.auth.forget)
     time.sleep(0.02)

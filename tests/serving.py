@@ -22,7 +22,7 @@ from turnout.web.serve import serve
 from turnout.web.server import Server
 
 
-class Served(NamedTuple):
+class RunningServer(NamedTuple):
     url: str
     """Where clients connect."""
     admin: str
@@ -79,7 +79,7 @@ async def under_uvicorn(server: Server, started: Callable[[list[str]], None], st
 @contextlib.contextmanager
 def serving(
     folder: Path, settings: str, *, server: str = SERVERS[0], pages: Any = None, **store: Any
-) -> Iterator[Served]:
+) -> Iterator[RunningServer]:
     """Serve with this turnout.toml (ports are chosen by the system) until the block ends; then drain."""
     file = folder / "turnout.toml"
     file.write_text(settings, encoding="utf-8")
@@ -122,7 +122,7 @@ def serving(
 
     try:
         public, admin = found["addresses"]
-        yield Served(public, admin, found["server"], opened, found["loop"], stop)
+        yield RunningServer(public, admin, found["server"], opened, found["loop"], stop)
     finally:
         with contextlib.suppress(RuntimeError):
             stop()

@@ -9,6 +9,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,11 +86,12 @@ BROAD_EXCEPTS = {
 }
 BAD_NAME = re.compile(r"\A_?(?:(?:Base|Abstract)[A-Z]\w*|\w*(?:Manager|Handler|Helper|Util|Utils|Data|Info))\Z")
 # A class is named after what it is, not after what happened to it: `RoutedQuestion`, not `Routed`.
-PARTICIPLE = re.compile(r"\A_?[A-Z][a-z]+ed\Z")
+IRREGULAR = "Done|Drawn|Found|Given|Gone|Got|Held|Kept|Known|Left|Made|Ran|Read|Said|Seen|Sent|Shown|Taken|Told|Written"
+PARTICIPLE = re.compile(rf"\A_?(?:[A-Z][a-z]+ed|{IRREGULAR})\Z")
 PARTICIPLES_BUT = {
-    "Feed",
-    *("Decided", "Failed", "Retrieved"),  # events
-    *("Refused", "Supported", "Unsupported"),  # an error, and the two results of one check
+    *("Feed", "Seed"),
+    *("Decided", "Done", "Failed", "Retrieved"),  # events
+    *("Gone", "Refused", "Supported", "Unsupported"),  # two errors, and the two results of one check
     *("Checked", "Logged", "Received", "Reloaded"),  # public since the first version
 }
 # Reading, writing, connecting, asking the environment: what a module may not do while it is imported.
@@ -361,6 +363,12 @@ def twice(found: Iterable[File]) -> dict[str, list[str]]:
     return {name: where for name, where in places.items() if len(where) > 1}
 
 
+def test_the_tests_name_classes_after_what_they_are_too() -> None:
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    found = [names_things_after_what_they_are(File(path.name, path.read_text(encoding="utf-8"))) for path in files]
+    assert not list(chain.from_iterable(found))
+
+
 def test_no_two_classes_have_one_name() -> None:
     """Who reads a name knows which class it is, without looking where it was imported from."""
     assert twice(files()) == {}
@@ -387,7 +395,7 @@ def test_every_room_of_the_design_is_in_the_table() -> None:
     assert {file.room for file in files()} <= set(MAY_IMPORT)
 
 
-class Planted(NamedTuple):
+class PlantedCase(NamedTuple):
     id: str
     rule: Rule
     path: str
@@ -399,119 +407,125 @@ IMPORTS, SOCKET, SQLS = keeps_the_import_table, opens_sockets_only_in_net, write
 TIME, EXCEPT, FOREIGN = does_nothing_when_imported, catches_only_what_it_means, runs_no_foreign_code
 NAMES, DOC, PRINT = names_things_after_what_they_are, says_what_it_is_for, prints_only_in_the_cli
 PLANTED = [
-    Planted("core imports text", IMPORTS, "core/x.py", "from turnout.text import fold", 1),
-    Planted("core imports text, relatively", IMPORTS, "core/x.py", "from ..text.fold import fold", 1),
-    Planted("core imports config, deep inside", IMPORTS, "core/x.py", "def f():\n    import turnout.config.load", 1),
-    Planted("core imports the package", IMPORTS, "core/x.py", "import turnout", 1),
-    Planted(
+    PlantedCase("core imports text", IMPORTS, "core/x.py", "from turnout.text import fold", 1),
+    PlantedCase("core imports text, relatively", IMPORTS, "core/x.py", "from ..text.fold import fold", 1),
+    PlantedCase(
+        "core imports config, deep inside", IMPORTS, "core/x.py", "def f():\n    import turnout.config.load", 1
+    ),
+    PlantedCase("core imports the package", IMPORTS, "core/x.py", "import turnout", 1),
+    PlantedCase(
         "core imports itself", IMPORTS, "core/x.py", "from .query import Query\nfrom turnout.core import errors", 0
     ),
-    Planted("text imports core", IMPORTS, "text/x.py", "from turnout.core.query import Query", 0),
-    Planted("layers import config", IMPORTS, "layers/x.py", "from turnout.config import load", 1),
-    Planted("config imports layers", IMPORTS, "config/x.py", "from turnout import layers", 0),
-    Planted("config imports the package", IMPORTS, "config/x.py", "from turnout import Router", 1),
-    Planted("net imports store", IMPORTS, "net/x.py", "import turnout.store.sqlite", 1),
-    Planted("models import net", IMPORTS, "models/x.py", "from turnout.net import client", 0),
-    Planted("models import learn", IMPORTS, "models/x.py", "from turnout.learn import fit", 1),
-    Planted("apps import server", IMPORTS, "apps/study/x.py", "from turnout.web import auth", 1),
-    Planted("apps import one another", IMPORTS, "apps/study/x.py", "from turnout.apps.gateway import chain", 1),
-    Planted("apps import one another, relatively", IMPORTS, "apps/study/x.py", "from ..gateway import chain", 1),
-    Planted(
+    PlantedCase("text imports core", IMPORTS, "text/x.py", "from turnout.core.query import Query", 0),
+    PlantedCase("layers import config", IMPORTS, "layers/x.py", "from turnout.config import load", 1),
+    PlantedCase("config imports layers", IMPORTS, "config/x.py", "from turnout import layers", 0),
+    PlantedCase("config imports the package", IMPORTS, "config/x.py", "from turnout import Router", 1),
+    PlantedCase("net imports store", IMPORTS, "net/x.py", "import turnout.store.sqlite", 1),
+    PlantedCase("models import net", IMPORTS, "models/x.py", "from turnout.net import client", 0),
+    PlantedCase("models import learn", IMPORTS, "models/x.py", "from turnout.learn import fit", 1),
+    PlantedCase("apps import server", IMPORTS, "apps/study/x.py", "from turnout.web import auth", 1),
+    PlantedCase("apps import one another", IMPORTS, "apps/study/x.py", "from turnout.apps.gateway import chain", 1),
+    PlantedCase("apps import one another, relatively", IMPORTS, "apps/study/x.py", "from ..gateway import chain", 1),
+    PlantedCase(
         "an app imports itself",
         IMPORTS,
         "apps/study/x.py",
         "from .ask import ask\nfrom turnout.apps.study import ask",
         0,
     ),
-    Planted("the web imports the console", IMPORTS, "web/x.py", "from turnout.console import page", 1),
-    Planted("cli imports the server", IMPORTS, "cli/x.py", "from turnout.web import app", 0),
-    Planted("cli serves the console", IMPORTS, "cli/x.py", "from turnout.console import page", 0),
-    Planted("the console imports cli", IMPORTS, "console/x.py", "from turnout.cli import draw", 1),
-    Planted("anything imports testing", IMPORTS, "cli/x.py", "from turnout.testing import make_router", 1),
-    Planted("testing imports the server", IMPORTS, "testing/x.py", "from turnout.web import app", 1),
-    Planted("testing imports apps", IMPORTS, "testing/x.py", "from turnout.apps.study import ask", 0),
-    Planted("the package imports layers", IMPORTS, "__init__.py", "from .layers import rules", 1),
-    Planted("the package imports core", IMPORTS, "__init__.py", "from .core.query import Query", 0),
-    Planted("a new room", IMPORTS, "utils/x.py", "", 1),
-    Planted("others are not ours", IMPORTS, "core/x.py", "import turnout_extra\nimport msgspec", 0),
-    Planted("socket", SOCKET, "models/x.py", "import socket", 1),
-    Planted("urllib.request", SOCKET, "config/x.py", "from urllib.request import urlopen", 1),
-    Planted("urllib", SOCKET, "config/x.py", "from urllib import request", 1),
-    Planted("urllib.parse", SOCKET, "config/x.py", "from urllib.parse import urlsplit\nimport urllib.parse", 0),
-    Planted("http.client", SOCKET, "web/x.py", "import http.client", 1),
-    Planted("http.HTTPStatus", SOCKET, "web/x.py", "from http import HTTPStatus", 0),
-    Planted("httpx, inside a function", SOCKET, "layers/x.py", "def f():\n    import httpx", 1),
-    Planted(
+    PlantedCase("the web imports the console", IMPORTS, "web/x.py", "from turnout.console import page", 1),
+    PlantedCase("cli imports the server", IMPORTS, "cli/x.py", "from turnout.web import app", 0),
+    PlantedCase("cli serves the console", IMPORTS, "cli/x.py", "from turnout.console import page", 0),
+    PlantedCase("the console imports cli", IMPORTS, "console/x.py", "from turnout.cli import draw", 1),
+    PlantedCase("anything imports testing", IMPORTS, "cli/x.py", "from turnout.testing import make_router", 1),
+    PlantedCase("testing imports the server", IMPORTS, "testing/x.py", "from turnout.web import app", 1),
+    PlantedCase("testing imports apps", IMPORTS, "testing/x.py", "from turnout.apps.study import ask", 0),
+    PlantedCase("the package imports layers", IMPORTS, "__init__.py", "from .layers import rules", 1),
+    PlantedCase("the package imports core", IMPORTS, "__init__.py", "from .core.query import Query", 0),
+    PlantedCase("a new room", IMPORTS, "utils/x.py", "", 1),
+    PlantedCase("others are not ours", IMPORTS, "core/x.py", "import turnout_extra\nimport msgspec", 0),
+    PlantedCase("socket", SOCKET, "models/x.py", "import socket", 1),
+    PlantedCase("urllib.request", SOCKET, "config/x.py", "from urllib.request import urlopen", 1),
+    PlantedCase("urllib", SOCKET, "config/x.py", "from urllib import request", 1),
+    PlantedCase("urllib.parse", SOCKET, "config/x.py", "from urllib.parse import urlsplit\nimport urllib.parse", 0),
+    PlantedCase("http.client", SOCKET, "web/x.py", "import http.client", 1),
+    PlantedCase("http.HTTPStatus", SOCKET, "web/x.py", "from http import HTTPStatus", 0),
+    PlantedCase("httpx, inside a function", SOCKET, "layers/x.py", "def f():\n    import httpx", 1),
+    PlantedCase(
         "asyncio's own", SOCKET, "apps/x.py", "import asyncio\nasync def f(): await asyncio.open_connection('x', 1)", 1
     ),
-    Planted("net may", SOCKET, "net/x.py", "import socket, ssl, aiohttp", 0),
-    Planted("select", SQLS, "apps/x.py", "q = 'SELECT id FROM decisions'", 1),
-    Planted("select, lower case, over lines", SQLS, "apps/x.py", 'q = """\n  select *\n  from x where 1"""', 1),
-    Planted("insert", SQLS, "web/x.py", "db.execute('insert or ignore into x values (?)')", 1),
-    Planted("in an f-string", SQLS, "web/x.py", "q = f'DELETE FROM {table}'", 1),
-    Planted("create", SQLS, "learn/x.py", "q = 'create virtual table x using fts5'", 1),
-    Planted("pragma", SQLS, "learn/x.py", "q = 'PRAGMA optimize'", 1),
-    Planted("sqlite3", SQLS, "core/x.py", "import sqlite3", 1),
-    Planted("documentation may", SQLS, "core/x.py", '"""select x from y"""\nx = 1\n"""delete from z"""', 0),
-    Planted(
+    PlantedCase("net may", SOCKET, "net/x.py", "import socket, ssl, aiohttp", 0),
+    PlantedCase("select", SQLS, "apps/x.py", "q = 'SELECT id FROM decisions'", 1),
+    PlantedCase("select, lower case, over lines", SQLS, "apps/x.py", 'q = """\n  select *\n  from x where 1"""', 1),
+    PlantedCase("insert", SQLS, "web/x.py", "db.execute('insert or ignore into x values (?)')", 1),
+    PlantedCase("in an f-string", SQLS, "web/x.py", "q = f'DELETE FROM {table}'", 1),
+    PlantedCase("create", SQLS, "learn/x.py", "q = 'create virtual table x using fts5'", 1),
+    PlantedCase("pragma", SQLS, "learn/x.py", "q = 'PRAGMA optimize'", 1),
+    PlantedCase("sqlite3", SQLS, "core/x.py", "import sqlite3", 1),
+    PlantedCase("documentation may", SQLS, "core/x.py", '"""select x from y"""\nx = 1\n"""delete from z"""', 0),
+    PlantedCase(
         "prose may", SQLS, "core/x.py", "t = 'choose one from the list'; u = 'updates the set'; v = 'select a route'", 0
     ),
-    Planted("store may", SQLS, "store/x.py", "import sqlite3\nq = 'SELECT 1 FROM x'", 0),
-    Planted("open", TIME, "core/x.py", "x = open('f').read()", 1),
-    Planted("read_text", TIME, "core/x.py", "from pathlib import Path\nx = Path('f').read_text()", 1),
-    Planted("in a class", TIME, "core/x.py", "class A:\n    x = open('f')", 1),
-    Planted("in a default", TIME, "core/x.py", "def f(x=open('f')): pass", 1),
-    Planted("in a decorator", TIME, "core/x.py", "@g(open('f'))\ndef f(): pass", 1),
-    Planted("in a condition", TIME, "core/x.py", "import os\nif os.getenv('X'):\n    y = 1", 1),
-    Planted("the environment", TIME, "core/x.py", "import os\nx = os.environ['X']", 1),
-    Planted("requests", TIME, "core/x.py", "import requests\nrequests.get('x')", 1),
-    Planted("in a function", TIME, "core/x.py", "import os\ndef f():\n    return open(os.environ['X'])", 0),
-    Planted("in a lambda", TIME, "core/x.py", "f = lambda: open('f')", 0),
-    Planted("in a method", TIME, "core/x.py", "class A:\n    def f(self): open('f')", 0),
-    Planted("when run as a program", TIME, "cli/x.py", "if __name__ == '__main__':\n    open('f')", 0),
-    Planted("bare", EXCEPT, "core/x.py", "try: f()\nexcept: pass", 1),
-    Planted("Exception", EXCEPT, "net/x.py", "try: f()\nexcept Exception as e: pass", 1),
-    Planted("in a tuple", EXCEPT, "net/x.py", "try: f()\nexcept (ValueError, BaseException): pass", 1),
-    Planted("suppressed", EXCEPT, "net/x.py", "import contextlib\nwith contextlib.suppress(Exception): f()", 1),
-    Planted("builtins", EXCEPT, "net/x.py", "import builtins\ntry: f()\nexcept builtins.Exception: pass", 1),
-    Planted("named", EXCEPT, "net/x.py", "try: f()\nexcept (OSError, ValueError): pass", 0),
-    Planted("the driver may, once", EXCEPT, "core/router.py", "try: f()\nexcept Exception: pass", 0),
-    Planted("but not twice", EXCEPT, "core/router.py", "try: f()\nexcept Exception: pass\ntry: f()\nexcept: pass", 1),
-    Planted("pickle", FOREIGN, "learn/x.py", "import pickle", 1),
-    Planted("pickle, renamed", FOREIGN, "learn/x.py", "from pickle import loads as read", 1),
-    Planted("subprocess", FOREIGN, "cli/x.py", "def f():\n    import subprocess", 1),
-    Planted("eval", FOREIGN, "config/x.py", "eval('1')", 1),
-    Planted("exec", FOREIGN, "config/x.py", "exec('1')", 1),
-    Planted("os.system", FOREIGN, "config/x.py", "import os\nos.system('ls')", 1),
-    Planted("compile", FOREIGN, "config/x.py", "compile('1', '', 'eval')", 1),
-    Planted("re.compile may", FOREIGN, "config/x.py", "import re\nre.compile('x')", 0),
-    Planted("manager", NAMES, "net/x.py", "class PoolManager: pass", 1),
-    Planted("base", NAMES, "net/x.py", "class BaseLayer: pass", 1),
-    Planted("participle", NAMES, "net/x.py", "class Routed: pass\nclass _Asked: pass\nclass RoutedQuestion: pass", 2),
-    Planted("abstract, private", NAMES, "net/x.py", "class _AbstractThing: pass", 1),
-    Planted("info, inside", NAMES, "net/x.py", "def f():\n    class RouteInfo: pass", 1),
-    Planted(
+    PlantedCase("store may", SQLS, "store/x.py", "import sqlite3\nq = 'SELECT 1 FROM x'", 0),
+    PlantedCase("open", TIME, "core/x.py", "x = open('f').read()", 1),
+    PlantedCase("read_text", TIME, "core/x.py", "from pathlib import Path\nx = Path('f').read_text()", 1),
+    PlantedCase("in a class", TIME, "core/x.py", "class A:\n    x = open('f')", 1),
+    PlantedCase("in a default", TIME, "core/x.py", "def f(x=open('f')): pass", 1),
+    PlantedCase("in a decorator", TIME, "core/x.py", "@g(open('f'))\ndef f(): pass", 1),
+    PlantedCase("in a condition", TIME, "core/x.py", "import os\nif os.getenv('X'):\n    y = 1", 1),
+    PlantedCase("the environment", TIME, "core/x.py", "import os\nx = os.environ['X']", 1),
+    PlantedCase("requests", TIME, "core/x.py", "import requests\nrequests.get('x')", 1),
+    PlantedCase("in a function", TIME, "core/x.py", "import os\ndef f():\n    return open(os.environ['X'])", 0),
+    PlantedCase("in a lambda", TIME, "core/x.py", "f = lambda: open('f')", 0),
+    PlantedCase("in a method", TIME, "core/x.py", "class A:\n    def f(self): open('f')", 0),
+    PlantedCase("when run as a program", TIME, "cli/x.py", "if __name__ == '__main__':\n    open('f')", 0),
+    PlantedCase("bare", EXCEPT, "core/x.py", "try: f()\nexcept: pass", 1),
+    PlantedCase("Exception", EXCEPT, "net/x.py", "try: f()\nexcept Exception as e: pass", 1),
+    PlantedCase("in a tuple", EXCEPT, "net/x.py", "try: f()\nexcept (ValueError, BaseException): pass", 1),
+    PlantedCase("suppressed", EXCEPT, "net/x.py", "import contextlib\nwith contextlib.suppress(Exception): f()", 1),
+    PlantedCase("builtins", EXCEPT, "net/x.py", "import builtins\ntry: f()\nexcept builtins.Exception: pass", 1),
+    PlantedCase("named", EXCEPT, "net/x.py", "try: f()\nexcept (OSError, ValueError): pass", 0),
+    PlantedCase("the driver may, once", EXCEPT, "core/router.py", "try: f()\nexcept Exception: pass", 0),
+    PlantedCase(
+        "but not twice", EXCEPT, "core/router.py", "try: f()\nexcept Exception: pass\ntry: f()\nexcept: pass", 1
+    ),
+    PlantedCase("pickle", FOREIGN, "learn/x.py", "import pickle", 1),
+    PlantedCase("pickle, renamed", FOREIGN, "learn/x.py", "from pickle import loads as read", 1),
+    PlantedCase("subprocess", FOREIGN, "cli/x.py", "def f():\n    import subprocess", 1),
+    PlantedCase("eval", FOREIGN, "config/x.py", "eval('1')", 1),
+    PlantedCase("exec", FOREIGN, "config/x.py", "exec('1')", 1),
+    PlantedCase("os.system", FOREIGN, "config/x.py", "import os\nos.system('ls')", 1),
+    PlantedCase("compile", FOREIGN, "config/x.py", "compile('1', '', 'eval')", 1),
+    PlantedCase("re.compile may", FOREIGN, "config/x.py", "import re\nre.compile('x')", 0),
+    PlantedCase("manager", NAMES, "net/x.py", "class PoolManager: pass", 1),
+    PlantedCase("base", NAMES, "net/x.py", "class BaseLayer: pass", 1),
+    PlantedCase(
+        "participle", NAMES, "net/x.py", "class Routed: pass\nclass _Asked: pass\nclass RoutedQuestion: pass", 2
+    ),
+    PlantedCase("abstract, private", NAMES, "net/x.py", "class _AbstractThing: pass", 1),
+    PlantedCase("info, inside", NAMES, "net/x.py", "def f():\n    class RouteInfo: pass", 1),
+    PlantedCase(
         "basement and database", NAMES, "net/x.py", "class Basement: pass\nclass Database: pass\nclass Feed: pass", 0
     ),
-    Planted("no docstring", DOC, "net/x.py", "# a comment\nx = 1", 1),
-    Planted("empty docstring", DOC, "net/x.py", '""" """', 1),
-    Planted("docstring", DOC, "net/x.py", '"""What it is."""', 0),
-    Planted("force", changes_no_value, "models/x.py", "def f(x):\n    force_setattr(x, 'y', 1)", 1),
-    Planted("force, by hand", changes_no_value, "core/x.py", "def f(x):\n    object.__setattr__(x, 'y', 1)", 1),
-    Planted("the one cache", changes_no_value, "core/verdict.py", "def f(x):\n    force_setattr(x, 'y', 1)", 0),
-    Planted("asks a layer", asks_no_layer_what_it_has, "cli/x.py", "def f(p):\n    getattr(p.call, 'x', None)", 1),
-    Planted("asks whether", asks_no_layer_what_it_has, "core/x.py", "def f(layer):\n    hasattr(layer, 'x')", 1),
-    Planted("adapts", asks_no_layer_what_it_has, "core/layer.py", "def f(layer):\n    hasattr(layer, 'x')", 0),
-    Planted("print", PRINT, "core/x.py", "def f():\n    print('x')", 1),
-    Planted("stderr", PRINT, "core/x.py", "import sys\nsys.stderr.write('x')", 1),
-    Planted("cli may print", PRINT, "cli/x.py", "print('x')", 0),
-    Planted("too long", is_short, "core/x.py", "x = 1\n" * 601, 1),
-    Planted("just short enough", is_short, "core/x.py", "x = 1\n" * 600, 0),
+    PlantedCase("no docstring", DOC, "net/x.py", "# a comment\nx = 1", 1),
+    PlantedCase("empty docstring", DOC, "net/x.py", '""" """', 1),
+    PlantedCase("docstring", DOC, "net/x.py", '"""What it is."""', 0),
+    PlantedCase("force", changes_no_value, "models/x.py", "def f(x):\n    force_setattr(x, 'y', 1)", 1),
+    PlantedCase("force, by hand", changes_no_value, "core/x.py", "def f(x):\n    object.__setattr__(x, 'y', 1)", 1),
+    PlantedCase("the one cache", changes_no_value, "core/verdict.py", "def f(x):\n    force_setattr(x, 'y', 1)", 0),
+    PlantedCase("asks a layer", asks_no_layer_what_it_has, "cli/x.py", "def f(p):\n    getattr(p.call, 'x', None)", 1),
+    PlantedCase("asks whether", asks_no_layer_what_it_has, "core/x.py", "def f(layer):\n    hasattr(layer, 'x')", 1),
+    PlantedCase("adapts", asks_no_layer_what_it_has, "core/layer.py", "def f(layer):\n    hasattr(layer, 'x')", 0),
+    PlantedCase("print", PRINT, "core/x.py", "def f():\n    print('x')", 1),
+    PlantedCase("stderr", PRINT, "core/x.py", "import sys\nsys.stderr.write('x')", 1),
+    PlantedCase("cli may print", PRINT, "cli/x.py", "print('x')", 0),
+    PlantedCase("too long", is_short, "core/x.py", "x = 1\n" * 601, 1),
+    PlantedCase("just short enough", is_short, "core/x.py", "x = 1\n" * 600, 0),
 ]
 
 
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: f"{case.rule.__name__}-{case.id}")
-def test_every_rule_can_fail(case: Planted) -> None:
+def test_every_rule_can_fail(case: PlantedCase) -> None:
     found = list(case.rule(File(case.path, case.source)))
     assert len(found) == case.found, found
     assert all(case.path in problem for problem in found)

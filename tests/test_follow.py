@@ -41,7 +41,7 @@ ROUNDS = 5
 RESUME = opmap["RESUME"]
 
 
-class Followed(NamedTuple):
+class FollowedRequest(NamedTuple):
     calls: list[str]
     """The file of each call, thread by thread."""
     switches: int
@@ -82,7 +82,7 @@ class Follower:
             sys.setprofile(before[0])
             threading.setprofile(before[1])  # type: ignore[arg-type]
 
-    def follow(self, work: Callable[[], object]) -> Followed:
+    def follow(self, work: Callable[[], object]) -> FollowedRequest:
         """The shortest way of several that the work took."""
         work()
         rounds = []
@@ -95,11 +95,11 @@ class Follower:
                 self._following = False
             ways = list(self._calls.values())
             switches = sum(one != other for way in ways for one, other in pairwise(way))
-            rounds.append(Followed([file for way in ways for file in way], switches))
+            rounds.append(FollowedRequest([file for way in ways for file in way], switches))
         return min(rounds, key=lambda one: (len(one.files), one.switches))
 
 
-def follow_chat(folder: Path) -> Followed:
+def follow_chat(folder: Path) -> FollowedRequest:
     """A chat completion with a key, from the server's call of the application to the outcome's row in the log."""
     follower = Follower()
     with contextlib.ExitStack() as stack:
@@ -124,14 +124,14 @@ def follow_chat(folder: Path) -> Followed:
         return follower.follow(ask)
 
 
-def follow_route(profile: str, text: str) -> Followed:
+def follow_route(profile: str, text: str) -> FollowedRequest:
     follower = Follower()
     router = turnout.load(profile, config="")
     with follower.installed():
         return follower.follow(lambda: router.route_sync(text))
 
 
-def follow_show(folder: Path) -> Followed:
+def follow_show(folder: Path) -> FollowedRequest:
     database = str(folder / "turnout.db")
     with open_store(database, config="") as store:
         store.record(turnout.load("tiers-seed", config="").route_sync("Write a function and a test for it"))
@@ -147,7 +147,7 @@ def follow_show(folder: Path) -> Followed:
 
 class Way(NamedTuple):
     id: str
-    follow: Callable[[Path], Followed]
+    follow: Callable[[Path], FollowedRequest]
     files: int
     """As many as there may be."""
     switches: int

@@ -265,7 +265,7 @@ def request_for(wire: str, stream: bool, **fields: Any) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-class Seen(NamedTuple):
+class SeenAnswer(NamedTuple):
     """What a client saw of an answer."""
 
     head: bytes
@@ -293,12 +293,14 @@ class Client:
     def close(self) -> None:
         self.writer.close()
 
-    async def ask(self, wire: str = "chat", stream: bool = True, until: Callable[[bytes], bool] | None = None) -> Seen:
+    async def ask(
+        self, wire: str = "chat", stream: bool = True, until: Callable[[bytes], bool] | None = None
+    ) -> SeenAnswer:
         """Send a request and read the answer; with `until`, only so far, and then listen to the silence."""
         self.writer.write(request_for(wire, stream))
         return await self.read(until)
 
-    async def read(self, until: Callable[[bytes], bool] | None = None) -> Seen:
+    async def read(self, until: Callable[[bytes], bool] | None = None) -> SeenAnswer:
         got, reads, wait = b"", 0, PATIENCE_S
         while True:
             if until is not None and until(got):
@@ -318,9 +320,9 @@ class Client:
             if is_whole(got):
                 return self._seen(got, "whole", reads)
 
-    def _seen(self, got: bytes, ended: str, reads: int) -> Seen:
+    def _seen(self, got: bytes, ended: str, reads: int) -> SeenAnswer:
         head, _, body = got.partition(b"\r\n\r\n")
-        return Seen(head, dechunk(body) if b"chunked" in head else body, ended, reads)
+        return SeenAnswer(head, dechunk(body) if b"chunked" in head else body, ended, reads)
 
 
 def is_whole(got: bytes) -> bool:
@@ -380,43 +382,43 @@ class Case(NamedTuple):
     stream: bool
     until: Callable[[bytes], bool] | None
     ended: str
-    holds: Callable[[Seen], object]
+    holds: Callable[[SeenAnswer], object]
 
     @property
     def id(self) -> str:
         return f"{self.fault.kind}-{self.fault.window}-{'stream' if self.stream else 'whole'}"
 
 
-def nothing(seen: Seen) -> bool:
+def nothing(seen: SeenAnswer) -> bool:
     return seen.head == seen.body == b""
 
 
-def only_head(seen: Seen) -> bool:
+def only_head(seen: SeenAnswer) -> bool:
     return seen.head.startswith(b"HTTP/1.1 200 OK") and seen.body == b""
 
 
-def half_body(seen: Seen) -> bool:
+def half_body(seen: SeenAnswer) -> bool:
     return seen.body.startswith(b"{") and json_of(seen.body) is None
 
 
-def prelude(seen: Seen) -> bool:
+def prelude(seen: SeenAnswer) -> bool:
     return seen.body.startswith(b"data: ") and has_prelude(seen.body) and not has_delta(seen.body)
 
 
-def one_delta(seen: Seen) -> bool:
+def one_delta(seen: SeenAnswer) -> bool:
     return has_delta(seen.body) and b"two" not in seen.body and b"[DONE]" not in seen.body
 
 
-def cut_event(seen: Seen) -> bool:
+def cut_event(seen: SeenAnswer) -> bool:
     last = seen.body.split(b"\n\n")[-1]
     return last.startswith(b"data: {") and json_of(last[6:]) is None
 
 
-def finished(seen: Seen) -> bool:
+def finished(seen: SeenAnswer) -> bool:
     return seen.body.endswith(b"data: [DONE]\n\n") if b"event-stream" in seen.head else json_of(seen.body) is not None
 
 
-def both(*checks: Callable[[Seen], object]) -> Callable[[Seen], bool]:
+def both(*checks: Callable[[SeenAnswer], object]) -> Callable[[SeenAnswer], bool]:
     return lambda seen: all(check(seen) for check in checks)
 
 

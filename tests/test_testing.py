@@ -44,7 +44,7 @@ def answering(**changes: Any) -> Callable[[Reading], Verdict]:
     return lambda reading: Verdict(**fields)
 
 
-class Explained:
+class ExplainedLayer:
     """A good layer whose reasons are rendered on demand."""
 
     def __call__(self, reading: Reading) -> Verdict | None:
@@ -149,7 +149,7 @@ class Good(NamedTuple):
 GOOD_LAYERS = [
     Good("pass", PassLayer()),
     Good("function", lambda reading: GOOD),
-    Good("explained", Explained()),
+    Good("explained", ExplainedLayer()),
     Good("scripted", ScriptedLayer([GOOD])),
     Good("coroutine function", later),
     Good("coroutine object", NetworkLayer()),

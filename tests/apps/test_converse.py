@@ -172,7 +172,7 @@ def test_an_account_pays_for_every_call_and_states_their_sum(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
-class Unanswered(NamedTuple):
+class UnansweredCase(NamedTuple):
     id: str
     says: str
     reply: Reply = Reply()
@@ -180,16 +180,16 @@ class Unanswered(NamedTuple):
 
 
 UNANSWERED = [
-    Unanswered("a refusal", "refused: no such thing", Reply("no such thing", status=400)),
-    Unanswered("an outage", "answered 503", Reply(status=503)),
-    Unanswered("another format", "not its own format", Reply(body=b'{"hello": "there"}')),
-    Unanswered("half of it", "broke off|ended|closed", Reply(fault=Fault("cut", "before_delta"))),
-    Unanswered("no images", "takes no images", slot={"images": False}),
+    UnansweredCase("a refusal", "refused: no such thing", Reply("no such thing", status=400)),
+    UnansweredCase("an outage", "answered 503", Reply(status=503)),
+    UnansweredCase("another format", "not its own format", Reply(body=b'{"hello": "there"}')),
+    UnansweredCase("half of it", "broke off|ended|closed", Reply(fault=Fault("cut", "before_delta"))),
+    UnansweredCase("no images", "takes no images", slot={"images": False}),
 ]
 
 
 @pytest.mark.parametrize("case", UNANSWERED, ids=lambda case: case.id)
-def test_no_answer_is_a_sentence(tmp_path: Path, case: Unanswered) -> None:
+def test_no_answer_is_a_sentence(tmp_path: Path, case: UnansweredCase) -> None:
     page = Message("user", (MessagePart(text="?"), MessagePart("image", images=(PICTURE,))))
 
     async def scenario() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 mcp = pytest.importorskip("mcp", reason="needs the extra: pip install 'turnout[mcp]'")
 
-from apps.sources.asked import Opened, scripted  # noqa: E402
+from apps.sources.asked import SourcesDouble, scripted  # noqa: E402
 from secured_server import clean_environment  # noqa: E402
 from turnout.apps.caller import Budget, Caller  # noqa: E402
 from turnout.apps.decide.app import DecideApp  # noqa: E402
@@ -30,7 +30,9 @@ def called(*calls: tuple[str, dict[str, Any]]) -> list[Any]:
     async def ask() -> list[Any]:
         runtime = Runtime(config="")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast="Sunny.", ha="Locked.")))
+            patch.setattr(
+                app_module, "open_sources", lambda config: SourcesDouble(scripted(forecast="Sunny.", ha="Locked."))
+            )
             app = SourcesApp(runtime)
         async with mcp.Client(make_server([*DecideApp(runtime).tools, *app.tools], CALLER)) as client:
             listed = (await client.list_tools()).tools

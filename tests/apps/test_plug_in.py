@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from secured_server import call
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout import Decision, Query
 from turnout.apps import app as app_module
 from turnout.apps.app import ActingApp, Answer, AppCommand, Call, Route
@@ -65,12 +65,12 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def served(tmp_path: Path, installed: None) -> Iterator[Served]:
+def served(tmp_path: Path, installed: None) -> Iterator[RunningServer]:
     with serving(tmp_path, "") as found:
         yield found
 
 
-def ended(served: Served) -> list[tuple[str, str]]:
+def ended(served: RunningServer) -> list[tuple[str, str]]:
     """How the decisions of the log ended."""
     assert served.store.flush(10.0)
     records = served.store.records("")
@@ -84,14 +84,14 @@ def test_it_is_one() -> None:
 
 
 @pytest.mark.parametrize(("text", "last", "how"), [("ab", "done", "answered"), ("a!", "failed", "failed")])
-def test_it_is_served(served: Served, text: str, last: str, how: str) -> None:
+def test_it_is_served(served: RunningServer, text: str, last: str, how: str) -> None:
     got = call(served.url, "POST", "/v1/spell", text.encode())
     events = [json.loads(line[6:]) for line in got.body.decode().splitlines() if line.startswith("data: ")]
     assert (got.status, events[0], events[-1]["event"]) == (200, {"event": "token", "text": "a"}, last)
     assert [one for _, one in ended(served)] == [how]
 
 
-def test_it_is_in_the_document(served: Served) -> None:
+def test_it_is_in_the_document(served: RunningServer) -> None:
     document: Any = json.loads(call(served.url, "GET", "/openapi.json", None).body)
     assert document["paths"]["/v1/spell"]["post"]["summary"] == "Spell a word."
 

@@ -13,13 +13,13 @@ from turnout.cli import main
 from turnout.models.provider import PROVIDERS
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
 
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +39,14 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> No
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("route", "hello", stdin=b"…")`; without stdin, there is a terminal."""
 
-    def ran(*argv: str, stdin: bytes | None = None) -> Ran:
+    def ran(*argv: str, stdin: bytes | None = None) -> CommandResult:
         raw = io.BytesIO(stdin or b"")
         file = io.TextIOWrapper(raw, encoding="utf-8")
         file.isatty = lambda: stdin is None  # type: ignore[method-assign]
         monkeypatch.setattr(sys, "stdin", file)
         code = main(argv)
         out, err = capsys.readouterr()
-        return Ran(code, out, err)
+        return CommandResult(code, out, err)
 
     return ran
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from apps.sources.asked import Opened, scripted
+from apps.sources.asked import SourcesDouble, scripted
 from cli.conftest import Run
 from turnout.apps.event import FellBack, PartStarted, SourceAnswered, SourceFailed, SourceSlow
 from turnout.apps.sources import app as app_module
@@ -22,7 +22,7 @@ from turnout.testing.scripted_source import ScriptedSource
 @pytest.fixture
 def sources(monkeypatch: pytest.MonkeyPatch) -> dict[str, ScriptedSource]:
     found = scripted(forecast="Sunny.", kiwix=Empty(), web="W.", ha="Locked.")
-    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(found))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble(found))
     return found
 
 
@@ -92,13 +92,13 @@ def test_nobody_is_asked_what_is_wrong_from_the_start(run: Run, sources: dict[st
 
 def test_why_a_source_failed_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = Failure(Cause.UNREACHABLE, "forecast: nothing listens there: is it running?")
-    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast=failed)))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble(scripted(forecast=failed)))
     ran = run("ask", "weather")
     assert (ran.code, ran.out.strip().splitlines()[-1]) == (1, failed.said)
 
 
 def test_nobody_answered(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened({}))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble({}))
     ran = run("ask", "weather")
     assert (ran.code, "forecast is not configured" in ran.out) == (1, True)
 
@@ -115,7 +115,7 @@ def test_a_session_is_understood_and_grows(run: Run, sources: dict[str, Scripted
 
 
 def test_text_from_a_source_cannot_steer_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(forecast="a\x1b[2Jb\nc")))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble(scripted(forecast="a\x1b[2Jb\nc")))
     ran = run("ask", "weather")
     assert "\x1b" not in ran.out
     assert ran.out.startswith("a␛[2Jb\nc\n")

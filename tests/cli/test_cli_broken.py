@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, put
+from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, BrokenFile, put
 from clean_environment import clear_environment
 from turnout.config import champion
 from turnout.config.load import shipped_file
@@ -52,7 +52,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 EXIT = {"serve": 2, "doctor": 1, "models list": 2}
 ABSENT = ("gone", "a-link-to-nothing")
-WHERE: dict[str, list[Broken]] = {
+WHERE: dict[str, list[BrokenFile]] = {
     "settings": [*ANYWHERE, *IN_TOML],
     # Without a key a slot is not used, and that is said elsewhere.
     "key": [*(one for one in ANYWHERE if one.id not in ABSENT), *IN_A_KEY],
@@ -109,7 +109,7 @@ def _refuse_to_run(work: Any) -> None:
 
 @pytest.mark.alike(5)
 @pytest.mark.parametrize(("command", "where", "broken"), CASES)
-def test_what_is_wrong_is_said(command: str, where: str, broken: Broken, files: dict[str, Path], run: Run) -> None:
+def test_what_is_wrong_is_said(command: str, where: str, broken: BrokenFile, files: dict[str, Path], run: Run) -> None:
     put(broken, files[where])
     ran = run(*command.split(), "--config", str(files["settings"]))
     said = " ".join((ran.out if command == "doctor" else ran.err).split())

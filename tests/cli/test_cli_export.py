@@ -201,7 +201,7 @@ def test_an_empty_result_is_a_file_without_rows(run: Run, log: Store, tmp_path: 
     assert (table.num_rows, table.column_names) == (0, COLUMNS)
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     argv: tuple[str, ...]
     said: str
@@ -210,15 +210,15 @@ class Refused(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Refused("limit", ("--limit", "0"), "--limit 0: at least 1 is needed"),
-        Refused("since", ("--since", "soon"), "--since 'soon' is not a time"),
-        Refused("format", ("--format", "csv"), "csv"),
-        Refused("folder", ("nowhere/a.jsonl",), "there is no folder"),
-        Refused("ending", ("a.csv",), "use .jsonl or .parquet, or --format"),
+        RefusedCase("limit", ("--limit", "0"), "--limit 0: at least 1 is needed"),
+        RefusedCase("since", ("--since", "soon"), "--since 'soon' is not a time"),
+        RefusedCase("format", ("--format", "csv"), "csv"),
+        RefusedCase("folder", ("nowhere/a.jsonl",), "there is no folder"),
+        RefusedCase("ending", ("a.csv",), "use .jsonl or .parquet, or --format"),
     ],
     ids=lambda case: case.id,
 )
-def test_what_cannot_be_done(case: Refused, run: Run, log: Store) -> None:
+def test_what_cannot_be_done(case: RefusedCase, run: Run, log: Store) -> None:
     log.record(ask("one"))
     log.flush()
     ran = run("export", *case.argv)

@@ -91,7 +91,7 @@ when = { any = ["port"] }
 """
 
 
-class Steered(NamedTuple):
+class SteeredCase(NamedTuple):
     id: str
     word: str
     code: int
@@ -99,24 +99,24 @@ class Steered(NamedTuple):
 
 
 STEERED = [
-    Steered(
+    SteeredCase(
         "both",
         "right",
         2,
         "'right' is a verdict, and 'right' a route of profile 'steer': write verdict:right or route:right",
     ),
-    Steered("the verdict", "verdict:right", 0, "left is right"),
-    Steered("the route", "route:right", 0, "left → right, corrected"),
-    Steered("only a verdict", "wrong", 0, "left is wrong"),
-    Steered("exactly that route", "Left", 0, "left → Left"),
-    Steered("neither of two", "LEFT", 2, "'LEFT' is not a route of profile 'steer'"),
-    Steered("no such verdict", "verdict:maybe", 2, "verdict 'maybe' is neither right nor wrong"),
-    Steered("no such route", "route:wrong", 2, "'wrong' is not a route of profile 'steer'"),
+    SteeredCase("the verdict", "verdict:right", 0, "left is right"),
+    SteeredCase("the route", "route:right", 0, "left → right, corrected"),
+    SteeredCase("only a verdict", "wrong", 0, "left is wrong"),
+    SteeredCase("exactly that route", "Left", 0, "left → Left"),
+    SteeredCase("neither of two", "LEFT", 2, "'LEFT' is not a route of profile 'steer'"),
+    SteeredCase("no such verdict", "verdict:maybe", 2, "verdict 'maybe' is neither right nor wrong"),
+    SteeredCase("no such route", "route:wrong", 2, "'wrong' is not a route of profile 'steer'"),
 ]
 
 
 @pytest.mark.parametrize("case", STEERED, ids=lambda case: case.id)
-def test_a_profile_with_a_route_called_right(case: Steered, run: Run, tmp_path: Path) -> None:
+def test_a_profile_with_a_route_called_right(case: SteeredCase, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "steer.toml"
     file.write_text(STEER)
     run("route", "ahead", "-p", str(file))
@@ -125,24 +125,24 @@ def test_a_profile_with_a_route_called_right(case: Steered, run: Run, tmp_path: 
     assert case.said in (ran.err if case.code else ran.out)
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     argv: tuple[str, ...]
     said: str
 
 
 REFUSED = [
-    Refused(
+    RefusedCase(
         "route", ("last", "COMPLX"), "'COMPLX' is not a route of profile 'tiers', did you mean 'COMPLEX'?: SIMPLE, "
     ),
-    Refused("decision", ("ZZZZZZZZ", "right"), "no decision 'ZZZZZZZZ' (see turnout log)"),
-    Refused("tenant", ("last", "right", "--tenant", "acme"), "no decision 'last' of tenant 'acme'"),
-    Refused("no word", ("last",), "WORD"),
+    RefusedCase("decision", ("ZZZZZZZZ", "right"), "no decision 'ZZZZZZZZ' (see turnout log)"),
+    RefusedCase("tenant", ("last", "right", "--tenant", "acme"), "no decision 'last' of tenant 'acme'"),
+    RefusedCase("no word", ("last",), "WORD"),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_refusal_is_a_sentence(case: Refused, run: Run) -> None:
+def test_a_refusal_is_a_sentence(case: RefusedCase, run: Run) -> None:
     run("route", "hello")
     ran = run("feedback", *case.argv)
     assert (ran.code, ran.out) == (2, "")

@@ -187,7 +187,7 @@ def test_columns_are_guessed_where_they_are_clear(case: Columns) -> None:
         assert case.found in str(caught.value)
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     text: bytes
     said: str
@@ -201,24 +201,24 @@ def rows_of(rows: Rows) -> bytes:
 UNIQUE = [(text, f"{number}") for number, (text, _) in enumerate(tickets(9))]
 TWO_COLUMNS = "cells in 2 columns: put a text with ',' in quotes"
 REFUSED = [
-    Refused("empty", b"", "no rows in it"),
-    Refused("a header alone", b"text,label\n", "no label in the column 'label': a router needs at least two"),
-    Refused("one label", rows_of([(text, "x") for text, _ in tickets(10)]), "only the label 'x' in the column"),
-    Refused("too few rows", rows_of(tickets(2)), "a student needs at least 10"),
-    Refused("labels that are texts", rows_of(UNIQUE), "most of them once"),
-    Refused("not UTF-8", "text,label\nétat,x\n".encode("latin-1"), "t.csv:2: not UTF-8: save the file as UTF-8"),
-    Refused("a head that is not UTF-8", "téxt,label\n".encode("latin-1"), "t.csv:1: not UTF-8"),
-    Refused("too many cells", rows_of([*tickets(9), ("a, b", "x")]), TWO_COLUMNS),
-    Refused("about no rows", b"", "name it with --from FILE", ("--text", "a")),
-    Refused("a share", b"", "--hold-out '90%'", ("--from", "t.csv", "--hold-out", "90%")),
-    Refused("a fallback", b"", "is not a name for a route", ("--from", "t.csv", "--fallback", " ")),
-    Refused("no file", b"", "none.csv: cannot be read", ("--from", "none.csv")),
-    Refused("a pipe", b"", "write what you pipe in into one", ("--from", "-")),
+    RefusedCase("empty", b"", "no rows in it"),
+    RefusedCase("a header alone", b"text,label\n", "no label in the column 'label': a router needs at least two"),
+    RefusedCase("one label", rows_of([(text, "x") for text, _ in tickets(10)]), "only the label 'x' in the column"),
+    RefusedCase("too few rows", rows_of(tickets(2)), "a student needs at least 10"),
+    RefusedCase("labels that are texts", rows_of(UNIQUE), "most of them once"),
+    RefusedCase("not UTF-8", "text,label\nétat,x\n".encode("latin-1"), "t.csv:2: not UTF-8: save the file as UTF-8"),
+    RefusedCase("a head that is not UTF-8", "téxt,label\n".encode("latin-1"), "t.csv:1: not UTF-8"),
+    RefusedCase("too many cells", rows_of([*tickets(9), ("a, b", "x")]), TWO_COLUMNS),
+    RefusedCase("about no rows", b"", "name it with --from FILE", ("--text", "a")),
+    RefusedCase("a share", b"", "--hold-out '90%'", ("--from", "t.csv", "--hold-out", "90%")),
+    RefusedCase("a fallback", b"", "is not a name for a route", ("--from", "t.csv", "--fallback", " ")),
+    RefusedCase("no file", b"", "none.csv: cannot be read", ("--from", "none.csv")),
+    RefusedCase("a pipe", b"", "write what you pipe in into one", ("--from", "-")),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_refused(case: Refused, run: Run) -> None:
+def test_refused(case: RefusedCase, run: Run) -> None:
     Path("t.csv").write_bytes(case.text)
     ran = init(run, *(case.argv or ("--from", "t.csv")))
     assert ran.code == 2

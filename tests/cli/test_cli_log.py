@@ -63,7 +63,7 @@ def test_explain_and_plan_draw_and_do_not_log(run: Run) -> None:
     assert not Path(os.environ["TURNOUT_DB"]).exists()
 
 
-class Unlogged(NamedTuple):
+class UnloggedCase(NamedTuple):
     id: str
     argv: tuple[str, ...]
     settings: str = ""
@@ -72,12 +72,12 @@ class Unlogged(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Unlogged("option", ("--no-log",)),
-        Unlogged("settings", (), "[store]\nlog_commands = false\n"),
+        UnloggedCase("option", ("--no-log",)),
+        UnloggedCase("settings", (), "[store]\nlog_commands = false\n"),
     ],
     ids=lambda case: case.id,
 )
-def test_logging_can_be_left_out(case: Unlogged, run: Run, tmp_path: Path) -> None:
+def test_logging_can_be_left_out(case: UnloggedCase, run: Run, tmp_path: Path) -> None:
     settings = tmp_path / "turnout" / "turnout.toml"
     settings.parent.mkdir()
     settings.write_text(case.settings)
@@ -86,25 +86,25 @@ def test_logging_can_be_left_out(case: Unlogged, run: Run, tmp_path: Path) -> No
     assert not Path(os.environ["TURNOUT_DB"]).exists()
 
 
-class Broken(NamedTuple):
+class BrokenCase(NamedTuple):
     id: str
     db: str
     said: str
 
 
 BROKEN = [
-    Broken("no such folder", "/proc/nowhere/x.db", "No such file or directory"),
-    Broken("a folder", "{tmp}", "{tmp}"),
-    Broken("not a database", "{tmp}/noise.db", "file is not a database"),
-    Broken("unknown kind", "mongodb://x", "no store speaks 'mongodb'"),
-    Broken("nobody answers", "postgresql://nobody@127.0.0.1:1/x", "127.0.0.1:1/x: "),
-    Broken("a newer schema", "{tmp}/newer.db", "upgrade Turnout"),
+    BrokenCase("no such folder", "/proc/nowhere/x.db", "No such file or directory"),
+    BrokenCase("a folder", "{tmp}", "{tmp}"),
+    BrokenCase("not a database", "{tmp}/noise.db", "file is not a database"),
+    BrokenCase("unknown kind", "mongodb://x", "no store speaks 'mongodb'"),
+    BrokenCase("nobody answers", "postgresql://nobody@127.0.0.1:1/x", "127.0.0.1:1/x: "),
+    BrokenCase("a newer schema", "{tmp}/newer.db", "upgrade Turnout"),
 ]
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
 def test_a_decision_stands_whatever_the_log_does(
-    case: Broken, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: BrokenCase, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if case.db.startswith("postgresql"):
         monkeypatch.setattr(pytest.importorskip("turnout.store.postgres"), "CONNECT_S", 0.2)
@@ -253,7 +253,7 @@ def test_today_has_no_date_and_one_profile_no_column(run: Run) -> None:
     assert re.match(r"\d\d:\d\d:\d\d  \w{8}  S-  SIMPLE  0\.91 +signals  hello$", line)
 
 
-class Kept(NamedTuple):
+class KeptCase(NamedTuple):
     level: Any
     shown: str
 
@@ -261,13 +261,13 @@ class Kept(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Kept("hash", r"\(hash [0-9a-f]{8}…\)"),
-        Kept("off", r"\(not kept\)"),
-        Kept("snippet", "mail \\[email\\] now"),
+        KeptCase("hash", r"\(hash [0-9a-f]{8}…\)"),
+        KeptCase("off", r"\(not kept\)"),
+        KeptCase("snippet", "mail \\[email\\] now"),
     ],
     ids=lambda case: case.level,
 )
-def test_text_that_was_not_kept(case: Kept, run: Run) -> None:
+def test_text_that_was_not_kept(case: KeptCase, run: Run) -> None:
     with open_store(text=case.level) as store:
         store.record(TIERS.route_sync("mail joe@example.org now"))
     assert re.search(rf"  {case.shown}$", run("log").out.splitlines()[1])

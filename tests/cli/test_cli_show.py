@@ -97,7 +97,7 @@ def test_what_was_recorded_can_be_drawn(name: str, text: str, store: Store) -> N
         assert "what if  not in the log" in drawn(recorded)
 
 
-class Recorded(NamedTuple):
+class RecordedCase(NamedTuple):
     id: str
     change: str
     says: tuple[str, ...]
@@ -106,14 +106,14 @@ class Recorded(NamedTuple):
 BARE = ("code (function, return)", "score 0.65")
 BARS = ("code (function, return) +0.140", "SIMPLE MEDIUM COMPLEX REASONING")
 RECORDED = [
-    Recorded("profile", "delete from profiles", (*BARE, "code (function, return) +0.140")),
-    Recorded("patterns", "update profiles set patterns = null", (*BARE, *BARS)),
-    Recorded(
+    RecordedCase("profile", "delete from profiles", (*BARE, "code (function, return) +0.140")),
+    RecordedCase("patterns", "update profiles set patterns = null", (*BARE, *BARS)),
+    RecordedCase(
         "hash",
         "update decisions set question = null, kept = 'hash', digest = 'abcdef0123'",
         (*BARE, *BARS, "(a question whose text was not kept)", "(hash abcdef01…)"),
     ),
-    Recorded(
+    RecordedCase(
         "earlier version",
         "update decisions set body = json_remove(body, '$.hits', '$.trace[2].verdict.adds', '$.remark_count')",
         (*BARE, "SIMPLE MEDIUM COMPLEX REASONING"),
@@ -122,7 +122,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case.id)
-def test_a_row_is_drawn_with_what_it_has(case: Recorded, run: Run) -> None:
+def test_a_row_is_drawn_with_what_it_has(case: RecordedCase, run: Run) -> None:
     run("route", "Write a function that returns JSON and a test for it", "-p", "tiers-seed")
     spoil(case.change)
     ran = run("show")
@@ -207,7 +207,7 @@ def test_nobody_knows_is_not_zero(store: Store, run: Run) -> None:
 # --- which decision
 
 
-class Named(NamedTuple):
+class NamedCase(NamedTuple):
     id: str
     ident: Callable[[str], str]
 
@@ -215,15 +215,15 @@ class Named(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Named("whole", lambda ident: ident),
-        Named("beginning", lambda ident: ident[:-1]),
-        Named("ending", lambda ident: ident[-8:]),
-        Named("lower case", lambda ident: ident[-8:].lower()),
-        Named("last", lambda _: "last"),
+        NamedCase("whole", lambda ident: ident),
+        NamedCase("beginning", lambda ident: ident[:-1]),
+        NamedCase("ending", lambda ident: ident[-8:]),
+        NamedCase("lower case", lambda ident: ident[-8:].lower()),
+        NamedCase("last", lambda _: "last"),
     ],
     ids=lambda case: case.id,
 )
-def test_a_decision_has_many_names(case: Named, run: Run) -> None:
+def test_a_decision_has_many_names(case: NamedCase, run: Run) -> None:
     run("route", "something else")
     ident = json.loads(run("route", "hello", "--json").out)["id"]
     assert json.loads(run("show", case.ident(ident), "--json").out)["decision"]["id"] == ident

@@ -78,7 +78,7 @@ def test_shares_over_time(converging: Store, run: Run) -> None:
     assert "waiting" not in out
 
 
-class Asked(NamedTuple):
+class AskedCase(NamedTuple):
     id: str
     argv: tuple[str, ...]
     decisions: int
@@ -87,18 +87,18 @@ class Asked(NamedTuple):
 
 
 ASKED = [
-    Asked("day", ("--by", "day"), 40, 4, "day"),
-    Asked("hour", ("--by", "hour"), 40, 40, "hour"),
-    Asked("week", ("--by", "week"), 40, 1, "week"),
-    Asked("since", ("--since", "2026-11-04", "--by", "day"), 20, 2, "day"),
-    Asked("until", ("--until", "2026-11-03", "--by", "day"), 10, 1, "day"),
-    Asked("profile", ("--profile", "sources", "--by", "day"), 0, 0, "day"),
-    Asked("tenant", ("--tenant", "acme", "--by", "day"), 1, 1, "day"),
+    AskedCase("day", ("--by", "day"), 40, 4, "day"),
+    AskedCase("hour", ("--by", "hour"), 40, 40, "hour"),
+    AskedCase("week", ("--by", "week"), 40, 1, "week"),
+    AskedCase("since", ("--since", "2026-11-04", "--by", "day"), 20, 2, "day"),
+    AskedCase("until", ("--until", "2026-11-03", "--by", "day"), 10, 1, "day"),
+    AskedCase("profile", ("--profile", "sources", "--by", "day"), 0, 0, "day"),
+    AskedCase("tenant", ("--tenant", "acme", "--by", "day"), 1, 1, "day"),
 ]
 
 
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
-def test_what_is_asked_for_is_counted(case: Asked, converging: Store, run: Run) -> None:
+def test_what_is_asked_for_is_counted(case: AskedCase, converging: Store, run: Run) -> None:
     backdate(converging, TIERS.route_sync(Query("hello", tenant="acme")), ms("2026-11-02"))
     form = json.loads(shown(run, *case.argv, "--json"))
     assert (form["decisions"], len(form["buckets"]), form["by"]) == (case.decisions, case.rows, case.by)

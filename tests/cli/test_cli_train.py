@@ -316,7 +316,7 @@ def test_the_first_is_promoted_on_what_was_held_out_and_the_next_by_every_check(
     assert "serves now" in ran.out
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     arguments: tuple[str, ...]
     said: str
@@ -353,28 +353,28 @@ def test_hold_out_is_a_share(run: Run, desk: Path) -> None:
 
 
 REFUSED = [
-    Refused("nothing to learn from", (), "no examples for 'desk'"),
-    Refused("no such file", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
-    Refused("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is no route, did you mean 'BILLING'?"),
-    Refused("too few", ("few.jsonl",), "2 labelled questions"),
-    Refused("another layer", ("labels.jsonl", "--layer", "studnt"), "did you mean 'student'?"),
-    Refused("a profile without one", ("labels.jsonl", "-p", "tiers-seed"), "has no student.v1 layer to train"),
-    Refused(
+    RefusedCase("nothing to learn from", (), "no examples for 'desk'"),
+    RefusedCase("no such file", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
+    RefusedCase("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is no route, did you mean 'BILLING'?"),
+    RefusedCase("too few", ("few.jsonl",), "2 labelled questions"),
+    RefusedCase("another layer", ("labels.jsonl", "--layer", "studnt"), "did you mean 'student'?"),
+    RefusedCase("a profile without one", ("labels.jsonl", "-p", "tiers-seed"), "has no student.v1 layer to train"),
+    RefusedCase(
         "promoting what is elsewhere", ("labels.jsonl", "--promote", "--out", "x"), "--promote is for a student on"
     ),
-    Refused("a span without the log", ("labels.jsonl", "--since", "3d"), "say --from-log as well"),
-    Refused("an aim without outcomes", ("labels.jsonl", "--budget", "20%"), "aims of --outcomes FILE"),
-    Refused("outcomes and files", ("labels.jsonl", "--outcomes", "x.jsonl"), "from that file alone"),
-    Refused("outcomes for a student", ("--outcomes", "labels.jsonl"), "has no gain.v1 layer"),
-    Refused("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
-    Refused("stdin", ("-",), "write what you pipe in into a file"),
-    Refused("no server for vectors", ("labels.jsonl", "--embedder", "remote"), "turnout models set embedder"),
-    Refused("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout-build-minilm"),
+    RefusedCase("a span without the log", ("labels.jsonl", "--since", "3d"), "say --from-log as well"),
+    RefusedCase("an aim without outcomes", ("labels.jsonl", "--budget", "20%"), "aims of --outcomes FILE"),
+    RefusedCase("outcomes and files", ("labels.jsonl", "--outcomes", "x.jsonl"), "from that file alone"),
+    RefusedCase("outcomes for a student", ("--outcomes", "labels.jsonl"), "has no gain.v1 layer"),
+    RefusedCase("no log", ("labels.jsonl", "--from-log"), "no decision log here yet"),
+    RefusedCase("stdin", ("-",), "write what you pipe in into a file"),
+    RefusedCase("no server for vectors", ("labels.jsonl", "--embedder", "remote"), "turnout models set embedder"),
+    RefusedCase("an embedder that is not there", ("labels.jsonl", "--embedder", "minilm"), "turnout-build-minilm"),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_cannot_be_trained_is_said(run: Run, desk: Path, case: Refused) -> None:
+def test_what_cannot_be_trained_is_said(run: Run, desk: Path, case: RefusedCase) -> None:
     write(desk / "wrong.jsonl", [{"text": "a", "label": "BILING"}])
     write(desk / "few.jsonl", questions(1)[:2])
     arguments = case.arguments if "-p" in case.arguments else (*case.arguments, "-p", "desk.toml")

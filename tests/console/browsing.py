@@ -18,7 +18,7 @@ PATIENCE_S = 30.0
 SCREENS = {"wide": (1280, 900), "narrow": (390, 844)}
 
 
-class Browsed:
+class BrowsedPage:
     """A page, and all that it asked for and complained of."""
 
     def __init__(self, page: Any, url: str, name: str) -> None:

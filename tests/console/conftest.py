@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clean_environment import clear_environment
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout.console.console import Console
 
 OWN = {"sec-fetch-site": "same-origin"}
@@ -16,7 +16,7 @@ OWN = {"sec-fetch-site": "same-origin"}
 
 
 @pytest.fixture
-def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
     clear_environment(monkeypatch, tmp_path)
     with serving(tmp_path, "[server]\nlag_s = 60.0\n", pages=Console) as served:
         yield served

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from console.inhabited import CLAIM, EXCERPT, NOTED, PASSAGE, Inhabited, file_name, gather, inhabited
+from console.inhabited import CLAIM, EXCERPT, NOTED, PASSAGE, InhabitedServer, file_name, gather, inhabited
 from secured_server import call, forget, make_key
 from turnout.web.auth import SCOPES
 
@@ -74,7 +74,7 @@ HIDDEN = """([within, words]) => {
 }"""
 
 
-class Tried(NamedTuple):
+class AttackResult(NamedTuple):
     """What was shown, and what came of it."""
 
     payloads: int
@@ -128,14 +128,14 @@ class Watcher:
         self.stopped += reports
         self.ran += [f"{self.page.url}: {one}" for one in bad]
 
-    def find(self, shown: Shown) -> None:
+    def find(self, shown: ExpectedText) -> None:
         """That each of these is there, and is text."""
         missing = self.page.evaluate(HIDDEN, [shown.within, shown.words])
         self.shown += len(shown.words) - len(missing)
         self.hidden += [f"{self.page.url} {shown.within}: {one}" for one in missing]
 
 
-def try_payloads(browser: Any, folder: Path, words: Sequence[str]) -> Tried:
+def try_payloads(browser: Any, folder: Path, words: Sequence[str]) -> AttackResult:
     """Show them in every field."""
     with inhabited(folder, words=words) as world:
         for ident, some in zip(world.decisions[::-1], gather(words, EXCERPT)[::-1], strict=False):
@@ -146,29 +146,29 @@ def try_payloads(browser: Any, folder: Path, words: Sequence[str]) -> Tried:
             for one in shown:
                 watcher.find(one)
         watcher.context.close()
-        return Tried(
+        return AttackResult(
             len(words), watcher.views, watcher.ran, watcher.stopped, watcher.left, watcher.shown, watcher.hidden
         )
 
 
-class Shown(NamedTuple):
+class ExpectedText(NamedTuple):
     """What must be read somewhere on a page."""
 
     within: str
     words: Sequence[str]
 
 
-Views = Iterator[Sequence[Shown]]
+Views = Iterator[Sequence[ExpectedText]]
 """What is shown, view by view."""
 
 
-def show(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Views:
+def show(page: Any, world: InhabitedServer, words: Sequence[str], context: Any) -> Views:
     """One view after the other."""
     url = world.served.url
     for path in (*world.pages, "/traffic?span=hour&profile=tiers"):
         page.goto(url + path)
         names = [file_name(word) for word in words]
-        yield [Shown("#profile option", names)] if path == "/playground" else []
+        yield [ExpectedText("#profile option", names)] if path == "/playground" else []
     yield from _decisions(page, world, words)
     yield from _forms(page, url, words)
     yield from _applications(page, url, words)
@@ -178,7 +178,7 @@ def show(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Vie
     yield from _keys(page, world, words, context)
 
 
-def _decisions(page: Any, world: Inhabited, words: Sequence[str]) -> Views:
+def _decisions(page: Any, world: InhabitedServer, words: Sequence[str]) -> Views:
     """Questions, sessions and notes; reasons and policies; filters that come back."""
     url, groups = world.served.url, gather(words, EXCERPT)
     ids = world.decisions[-len(groups) :]
@@ -186,14 +186,18 @@ def _decisions(page: Any, world: Inhabited, words: Sequence[str]) -> Views:
         page.goto(f"{url}/decisions/{ident}")
         # Of a long one the beginning is shown.
         begun = [word[:250] for word in some]
-        yield [Shown(".asked", begun), Shown("#words", begun), Shown(".facts", [some[0][:150]])]
+        yield [ExpectedText(".asked", begun), ExpectedText("#words", begun), ExpectedText(".facts", [some[0][:150]])]
     page.goto(f"{url}/decisions/{world.decisions[-len(groups) - 1]}")
-    yield [Shown(".track", words), Shown(".facts", words)]
+    yield [ExpectedText(".track", words), ExpectedText(".facts", words)]
     for start in range(0, len(words), len(ECHOED)):
         said = [word[:200].strip() for word in words[start : start + len(ECHOED)]]
         page.goto(f"{url}/decisions?{urlencode(dict(zip(ECHOED, said, strict=False)))}")
         # The select boxes have only what there is; what was asked for beside that is in the address.
-        yield [Shown("form", [word for name, word in zip(ECHOED, said, strict=False) if name in ("text", "session")])]
+        yield [
+            ExpectedText(
+                "form", [word for name, word in zip(ECHOED, said, strict=False) if name in ("text", "session")]
+            )
+        ]
 
 
 def _forms(page: Any, url: str, words: Sequence[str]) -> Views:
@@ -208,21 +212,28 @@ def _forms(page: Any, url: str, words: Sequence[str]) -> Views:
     page.locator("#source").fill(f'extends = "tiers"\n{policies}')
     page.get_by_role("button", name="Validate").press("Enter")
     page.locator("#problems > *").first.wait_for()
-    yield [Shown("#problems", [word[:20] for word in words if word.isprintable() and not set(word) & set("'\"\\")])]
+    yield [
+        ExpectedText("#problems", [word[:20] for word in words if word.isprintable() and not set(word) & set("'\"\\")])
+    ]
 
 
 def _applications(page: Any, url: str, words: Sequence[str]) -> Views:
     """Answers, passages of sources and of documentation, a card's fields."""
     # A number in brackets is a citation, which is checked and may be left out; so is an address that no source has.
     plain = [word[:60] for word in words if "[" not in word[:60] and not ADDRESS.search(word)]
-    asked = [("/ask", NOTED, "#ended a", [Shown("#written", plain)])]
+    asked = [("/ask", NOTED, "#ended a", [ExpectedText("#written", plain)])]
     asked += [
-        ("/ask", f"When was the boiler zq{number} serviced?", "#ended a", [Shown("#sections", list(_readable(some)))])
+        (
+            "/ask",
+            f"When was the boiler zq{number} serviced?",
+            "#ended a",
+            [ExpectedText("#sections", list(_readable(some)))],
+        )
         for number, some in enumerate(gather(words, PASSAGE))
     ]
     asked += [
         ("/docs", "How often is a request of the client retried?", "#ended p", []),
-        ("/chat", CLAIM, ".claim", [Shown(".claim ul", words), Shown(".source-card", words)]),
+        ("/chat", CLAIM, ".claim", [ExpectedText(".claim ul", words), ExpectedText(".source-card", words)]),
         ("/study", "Define osmosis", "#saved *", []),
     ]
     # A question that is all payload may have no answer: then a sentence says so.
@@ -246,7 +257,7 @@ def _readable(words: Sequence[str]) -> Iterator[str]:
     return (word[:60] for word in words if not set("[&") & set(word) and "<!" not in word)
 
 
-def _keys(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Views:
+def _keys(page: Any, world: InhabitedServer, words: Sequence[str], context: Any) -> Views:
     """Names and tenants of keys; from here on one signs in."""
     url = world.served.url
     keys = [make_key(world.served.store, name=word[:200], tenant=word[:100]) for word in words]
@@ -258,4 +269,4 @@ def _keys(page: Any, world: Inhabited, words: Sequence[str], context: Any) -> Vi
     context.add_cookies([{"name": name, "value": value, "url": url}])
     for path in ("/keys", "/decisions", "/"):
         page.goto(url + path)
-        yield [Shown("table", [word[:200] for word in words])] if path == "/keys" else []
+        yield [ExpectedText("table", [word[:200] for word in words])] if path == "/keys" else []

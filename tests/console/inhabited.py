@@ -19,7 +19,7 @@ import pytest
 from apps.claims.chatting import card
 from clean_environment import clear_environment
 from secured_server import PEPPER, call
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout.apps.claims.card import Card, CardSource, ClaimType, ClaimVerdict
 from turnout.cli import main
 from turnout.config.champion import shipped_model
@@ -42,8 +42,8 @@ PAGES = (
 )  # fmt: skip
 
 
-class Inhabited(NamedTuple):
-    served: Served
+class InhabitedServer(NamedTuple):
+    served: RunningServer
     provider: ScriptedProvider
     decisions: list[str]
     """Ids, the oldest first."""
@@ -92,7 +92,7 @@ def flood(words: Sequence[str] = ()) -> Card:
 
 
 @contextmanager
-def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[str] = ()) -> Iterator[Inhabited]:
+def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[str] = ()) -> Iterator[InhabitedServer]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         clear_environment(patch, folder)
@@ -114,7 +114,7 @@ def inhabited(folder: Path, *, words: Sequence[str] = (), questions: Sequence[st
         profiles = tuple(_offer(folder, words))
         served = stack.enter_context(serving(folder, config.read_text(encoding="utf-8"), pages=Console))
         decided = list(_decide(served, words, questions, profiles[:1]))
-        yield Inhabited(served, provider, decided, f"/learning/assist/student/{digest}", profiles)
+        yield InhabitedServer(served, provider, decided, f"/learning/assist/student/{digest}", profiles)
 
 
 def _run(*command: str) -> None:
@@ -175,7 +175,9 @@ def _promote(folder: Path) -> str:
     return digest
 
 
-def _decide(served: Served, words: Sequence[str], questions: Sequence[str], profile: Sequence[str]) -> Iterator[str]:
+def _decide(
+    served: RunningServer, words: Sequence[str], questions: Sequence[str], profile: Sequence[str]
+) -> Iterator[str]:
     asked = [(text, "tiers", "s") for text in questions]
     asked += [("hello there", "tiers", "s"), ("Will it rain tomorrow?", "sources", "s"), (PROOF, "tiers", "s")]
     asked += [(" ".join(f"zw{number}" for number in range(len(words))), one, "s") for one in profile]

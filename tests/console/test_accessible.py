@@ -12,8 +12,8 @@ import pytest
 
 from clean_environment import clear_environment
 from console.browsing import PATIENCE_S, SCREENS, browsing
-from console.inhabited import CLAIM, NOTED, PAGES, Inhabited, inhabited
-from serving import Served, serving
+from console.inhabited import CLAIM, NOTED, PAGES, InhabitedServer, inhabited
+from serving import RunningServer, serving
 from turnout.console.console import Console
 
 ROOT = Path(__file__).parents[2]
@@ -38,13 +38,13 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inhabited]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InhabitedServer]:
     with inhabited(tmp_path_factory.mktemp("inhabited")) as world:
         yield world
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("bare")
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch, folder)
@@ -78,7 +78,7 @@ def ask(page: Any, url: str, question: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_pages_with_something_on_them(page: Any, world: Inhabited) -> None:
+def test_pages_with_something_on_them(page: Any, world: InhabitedServer) -> None:
     found: list[str] = []
     for path in world.pages:
         page.goto(world.served.url + path)
@@ -96,7 +96,7 @@ def test_pages_with_something_on_them(page: Any, world: Inhabited) -> None:
     assert found == []
 
 
-def test_pages_without_anything(page: Any, bare: Served) -> None:
+def test_pages_without_anything(page: Any, bare: RunningServer) -> None:
     found: list[str] = []
     for path in (*PAGES, "/login", "/decisions?outcome=QQ", "/decisions/last"):
         page.goto(bare.url + path)

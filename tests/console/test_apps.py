@@ -10,14 +10,14 @@ import pytest
 
 from console.conftest import OWN
 from secured_server import call
-from serving import Served
+from serving import RunningServer
 
 HOSTILE = "<script>alert(1)</script>"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 64
 
 
 def parts(
-    served: Served, path: str, body: bytes, kind: str = "application/x-www-form-urlencoded"
+    served: RunningServer, path: str, body: bytes, kind: str = "application/x-www-form-urlencoded"
 ) -> list[dict[str, str]]:
     got = call(served.url, "POST", path, body, headers={**OWN, "content-type": kind}, timeout=60.0)
     assert got.headers["content-type"] == "text/event-stream", got
@@ -32,7 +32,7 @@ def said(found: list[dict[str, str]]) -> str:
     return "".join(one["html"] for one in found if one.get("how") == "text")
 
 
-def test_study_shows_what_was_sent(served: Served) -> None:
+def test_study_shows_what_was_sent(served: RunningServer) -> None:
     assert b"What was sent" in call(served.url, "GET", "/study").body
     fields = {"question": f"What is photosynthesis? {HOSTILE}", "session": "s"}
     form = b"".join(
@@ -48,7 +48,7 @@ def test_study_shows_what_was_sent(served: Served) -> None:
     assert "Look at the page" in markup(found)
 
 
-def test_docs_show_their_passages(served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_show_their_passages(served: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert b"No documentation yet" in call(served.url, "GET", "/docs").body
     found = parts(served, "/docs/run", urlencode({"q": "How do I configure the retry policy?"}).encode())
     assert "There are no documents yet" in said(found)
@@ -57,7 +57,7 @@ def test_docs_show_their_passages(served: Served, tmp_path: Path, monkeypatch: p
     assert blank.status == 422
 
 
-def test_chat_shows_a_card_and_why(served: Served) -> None:
+def test_chat_shows_a_card_and_why(served: RunningServer) -> None:
     page = call(served.url, "GET", "/chat").body.decode()
     assert 'name="history" value="[]"' in page
     found = parts(served, "/chat/run", urlencode({"q": "Did Matthew copy Mark?", "session": "chat-1"}).encode())
@@ -74,7 +74,7 @@ def test_chat_shows_a_card_and_why(served: Served) -> None:
     assert unread.status == 422
 
 
-def test_an_audit_is_followed_agent_by_agent(served: Served) -> None:
+def test_an_audit_is_followed_agent_by_agent(served: RunningServer) -> None:
     asked = {"q": f"Do penguins secretly run the stock market? {HOSTILE}", "session": "chat-2"}
     found = parts(served, "/chat/run", urlencode(asked).encode())
     assert "demonstration model" in markup(found)

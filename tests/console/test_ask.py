@@ -12,14 +12,14 @@ import pytest
 from clean_environment import clear_environment
 from console.conftest import OWN
 from secured_server import call
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout.console.console import Console
 
 HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
     clear_environment(monkeypatch, tmp_path)
     notes = tmp_path / "notes"
     notes.mkdir()
@@ -29,14 +29,14 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         yield served
 
 
-def parts(served: Served, **fields: str) -> list[dict[str, str]]:
+def parts(served: RunningServer, **fields: str) -> list[dict[str, str]]:
     got = call(served.url, "POST", "/ask/run", urlencode(fields).encode(), headers=OWN)
     assert got.headers["content-type"] == "text/event-stream", got
     lines = [line for line in got.body.decode().splitlines() if line.startswith("data: ")]
     return [json.loads(line[6:]) for line in lines]
 
 
-def test_a_question_shows_its_plan_and_who_answered(asked: Served) -> None:
+def test_a_question_shows_its_plan_and_who_answered(asked: RunningServer) -> None:
     page = call(asked.url, "GET", "/ask").body.decode()
     assert "<option>files</option>" in page
     found = parts(asked, q="when was the boiler serviced?", source="files")
@@ -48,7 +48,7 @@ def test_a_question_shows_its_plan_and_who_answered(asked: Served) -> None:
     assert not any(HOSTILE in one["html"] for one in found if one.get("how") != "text")
 
 
-def test_what_is_wrong_is_a_sentence(asked: Served) -> None:
+def test_what_is_wrong_is_a_sentence(asked: RunningServer) -> None:
     blank = call(asked.url, "POST", "/ask/run", b"q=+", headers={**OWN, "hx-request": "true"})
     assert blank.status == 422
     assert b"blank" in blank.body

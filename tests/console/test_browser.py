@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from clean_environment import clear_environment
-from console.browsing import PATIENCE_S, SCREENS, Browsed, browsing
+from console.browsing import PATIENCE_S, SCREENS, BrowsedPage, browsing
 from console.test_decisions_page import NASTY, decide
 from secured_server import call
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout.console.console import Console
 
 PROOF = "Prove the theorem formally, step by step"
@@ -28,18 +28,18 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(params=list(SCREENS))
-def browsed(browser: Any, served: Served, request: pytest.FixtureRequest) -> Iterator[Browsed]:
+def browsed(browser: Any, served: RunningServer, request: pytest.FixtureRequest) -> Iterator[BrowsedPage]:
     width, height = SCREENS[request.param]
     scheme = "light" if request.param == "wide" else "dark"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
-    yield Browsed(page, served.url, request.param)
+    yield BrowsedPage(page, served.url, request.param)
     context.close()
 
 
-def test_the_playground_by_keyboard(browsed: Browsed, served: Served) -> None:
+def test_the_playground_by_keyboard(browsed: BrowsedPage, served: RunningServer) -> None:
     for number in range(3):
         decide(served, f"{PROOF} {number}", profile="tiers")
     page = browsed.page
@@ -73,7 +73,7 @@ def test_the_playground_by_keyboard(browsed: Browsed, served: Served) -> None:
     browsed.check()
 
 
-def test_decisions_arrive_pause_and_go_on(browsed: Browsed, served: Served) -> None:
+def test_decisions_arrive_pause_and_go_on(browsed: BrowsedPage, served: RunningServer) -> None:
     page = browsed.page
     browsed.open("/decisions")
     browsed.says("Nothing has been decided yet")
@@ -97,7 +97,7 @@ def test_decisions_arrive_pause_and_go_on(browsed: Browsed, served: Served) -> N
     browsed.check()
 
 
-def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, served: Served) -> None:
+def test_a_decision_is_found_corrected_and_decided_again(browsed: BrowsedPage, served: RunningServer) -> None:
     decide(served, "hello there")
     ident = decide(served, PROOF, profile="tiers")["id"]
     page = browsed.page
@@ -120,7 +120,7 @@ def test_a_decision_is_found_corrected_and_decided_again(browsed: Browsed, serve
     assert (word.verdict, word.should_be) == ("wrong", "COMPLEX")
 
 
-def test_what_people_write_does_not_run(browsed: Browsed, served: Served) -> None:
+def test_what_people_write_does_not_run(browsed: BrowsedPage, served: RunningServer) -> None:
     page = browsed.page
     browsed.open("/decisions")
     browsed.follows()

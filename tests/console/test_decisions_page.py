@@ -17,8 +17,8 @@ import pytest
 from clean_environment import clear_environment
 from console.conftest import OWN
 from console.test_frame import FORM, sign_in
-from secured_server import Got, call, forget, make_key
-from serving import Served, serving
+from secured_server import RawResponse, call, forget, make_key
+from serving import RunningServer, serving
 from turnout.console import decisions, live
 from turnout.console.console import Console
 from turnout.console.decisions import DecisionPages, read_filter
@@ -31,17 +31,17 @@ NASTY = 'Prove <script>alert(1)</script> "quoted" \'--><img src=x onerror=alert(
 PART = {"hx-request": "true", "hx-target": "list"}
 
 
-def see(served: Served, path: str, **headers: str) -> Got:
+def see(served: RunningServer, path: str, **headers: str) -> RawResponse:
     return call(served.url, "GET", path, headers=headers)
 
 
-def decide(served: Served, text: str, **fields: Any) -> dict[str, Any]:
+def decide(served: RunningServer, text: str, **fields: Any) -> dict[str, Any]:
     got = call(served.url, "POST", "/v1/route", {"text": text, **fields})
     assert got.status == 200, got
     return dict(got.json)
 
 
-def pages_of(served: Served) -> DecisionPages:
+def pages_of(served: RunningServer) -> DecisionPages:
     route = next(route for route in served.server.routes if route.path == "/decisions")
     return route.handler.__self__  # type: ignore[attr-defined,no-any-return]
 
@@ -70,7 +70,7 @@ CASES = [
 ]
 
 
-def test_every_filter_is_a_part_of_its_page(served: Served) -> None:
+def test_every_filter_is_a_part_of_its_page(served: RunningServer) -> None:
     made = {
         "proof": decide(served, NASTY),
         "hello": decide(served, "hello there", session="s1"),
@@ -96,13 +96,13 @@ def test_every_filter_is_a_part_of_its_page(served: Served) -> None:
     ("option", "said"),
     [("outcome=XX", "two letters"), ("verdict=maybe", "right or wrong"), ("until=noon", "no time"), ("span=x", "hour")],
 )
-def test_what_is_no_filter_is_said(served: Served, option: str, said: str) -> None:
+def test_what_is_no_filter_is_said(served: RunningServer, option: str, said: str) -> None:
     got = see(served, f"/decisions?{option}", **PART)
     assert (got.status, said in got.body.decode()) == (422, True)
     assert b'role="alert"' in got.body
 
 
-def test_pages_follow_one_another(served: Served) -> None:
+def test_pages_follow_one_another(served: RunningServer) -> None:
     ids = [decide(served, f"hello {number}")["id"] for number in range(53)]
     first = see(served, "/decisions").body.decode()
     older = html.unescape(first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0])
@@ -114,12 +114,12 @@ def test_pages_follow_one_another(served: Served) -> None:
     assert "Nothing is older" not in second
 
 
-def test_an_empty_log_says_what_to_do(served: Served) -> None:
+def test_an_empty_log_says_what_to_do(served: RunningServer) -> None:
     assert b"Nothing has been decided yet" in see(served, "/decisions").body
     assert b"Clear the filters" in see(served, "/decisions?route=nowhere").body
 
 
-def test_one_in_full_and_corrected(served: Served) -> None:
+def test_one_in_full_and_corrected(served: RunningServer) -> None:
     decision = decide(served, NASTY, session="<b>s</b>")
     place = f"/decisions/{decision['id']}"
     got = see(served, place)
@@ -146,7 +146,7 @@ def test_one_in_full_and_corrected(served: Served) -> None:
     assert see(served, "/decisions/unknown").status == 404
 
 
-def test_decided_again_under_another_profile(served: Served) -> None:
+def test_decided_again_under_another_profile(served: RunningServer) -> None:
     decision = decide(served, NASTY)
     same = see(served, f"/decisions/{decision['id']}/again?profile=tiers", **PART).body.decode()
     assert f"The same: {decision['route']}" in same
@@ -157,7 +157,7 @@ def test_decided_again_under_another_profile(served: Served) -> None:
     assert len(list(served.store.records().decisions())) == 1  # nothing of it is logged
 
 
-def test_a_key_sees_its_own_and_the_owner_who_is_named(served: Served) -> None:
+def test_a_key_sees_its_own_and_the_owner_who_is_named(served: RunningServer) -> None:
     key = make_key(served.store, scopes=("decisions:read",), tenant="acme")
     admin = make_key(served.store, scopes=("decisions:read", "admin"), tenant="boss")
     mine = make_key(served.store, scopes=("route",), tenant="acme")
@@ -188,7 +188,9 @@ def test_a_key_sees_its_own_and_the_owner_who_is_named(served: Served) -> None:
 
 
 @contextlib.contextmanager
-def following(served: Served, path: str = "/decisions/live", **headers: str) -> Iterator[Callable[[bytes], bytes]]:
+def following(
+    served: RunningServer, path: str = "/decisions/live", **headers: str
+) -> Iterator[Callable[[bytes], bytes]]:
     """A page that follows; what it is called with is waited for."""
     place = urlsplit(served.url)
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=10)
@@ -221,7 +223,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 5.0) -> bool:
     return holds()
 
 
-def test_new_ones_arrive_and_only_those_that_are_wanted(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_ones_arrive_and_only_those_that_are_wanted(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "POLL_S", 0.05)
     before = decide(served, "before")["id"]
     with (
@@ -245,7 +247,7 @@ def test_new_ones_arrive_and_only_those_that_are_wanted(served: Served, monkeypa
     assert eventually(lambda: tail._task is None)
 
 
-def test_a_page_that_comes_back_gets_what_it_missed(served: Served) -> None:
+def test_a_page_that_comes_back_gets_what_it_missed(served: RunningServer) -> None:
     first = decide(served, "one")["id"]
     missed = decide(served, "two")["id"]
     with following(served, **{"last-event-id": first}) as page:
@@ -266,7 +268,7 @@ def test_a_server_stops_while_pages_follow(tmp_path: Path, monkeypatch: pytest.M
     assert time.monotonic() - began < 10
 
 
-def test_who_takes_nothing_is_sent_away(served: Served) -> None:
+def test_who_takes_nothing_is_sent_away(served: RunningServer) -> None:
     decide(served, "hello")
     rows = list(served.store.records().decisions()) * (live.MOST_ROWS + 5)
 
@@ -286,7 +288,7 @@ def test_who_takes_nothing_is_sent_away(served: Served) -> None:
     asyncio.run(main())
 
 
-def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_does_not_answer_is_waited_for(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "POLL_S", 0.05)
     failing = [StoreUnavailable("locked"), StoreUnavailable("locked")]
 
@@ -303,14 +305,14 @@ def test_a_database_that_does_not_answer_is_waited_for(served: Served, monkeypat
         page(ident.encode())
 
 
-def test_no_more_pages_than_there_is_room_for(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_pages_than_there_is_room_for(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "MOST_VIEWERS", 1)
     with following(served):
         got = see(served, "/decisions/live")
         assert (got.status, b"too many pages" in got.body) == (503, True)
 
 
-def test_no_more_pages_than_a_key_may_have(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_pages_than_a_key_may_have(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decisions, "KEY_VIEWERS", 1)
     key = make_key(served.store, scopes=("admin", "decisions:read"))
     forget(served)

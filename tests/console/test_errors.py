@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 import pytest
 
 from clean_environment import clear_environment
-from console.browsing import PATIENCE_S, Browsed, browsing
+from console.browsing import PATIENCE_S, BrowsedPage, browsing
 from console.conftest import OWN
 from console.test_frame import FORM
-from secured_server import PEPPER, Got, call, forget, make_key
-from serving import Served, serving
+from secured_server import PEPPER, RawResponse, call, forget, make_key
+from serving import RunningServer, serving
 from turnout.console.console import Console
 from turnout.testing import ScriptedProvider
 from turnout.testing.reply import ScriptedReply
@@ -88,7 +88,7 @@ def test_a_server_that_is_gone_and_comes_back(tab: Any, home: Path) -> None:
     port = free_port()
     with process(home, port) as url:
         tab.goto(f"{url}/decisions")
-        seen = Browsed(tab, url, "wide")
+        seen = BrowsedPage(tab, url, "wide")
         seen.follows()
         call(url, "POST", "/v1/route", {"text": "before it went"})
         seen.says("before it went", "#rows")
@@ -106,13 +106,13 @@ def test_a_server_that_is_gone_and_comes_back(tab: Any, home: Path) -> None:
 
 
 @pytest.fixture
-def served(home: Path) -> Iterator[Served]:
+def served(home: Path) -> Iterator[RunningServer]:
     with serving(home, "[server]\nlag_s = 60.0\n", pages=Console) as served:
         yield served
 
 
 @pytest.mark.long
-def test_a_session_that_ends_while_one_looks(tab: Any, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_ends_while_one_looks(tab: Any, served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turnout.console.live.LIFE_S", 1.0)
     key = make_key(served.store, scopes=SCOPES)
     forget(served)
@@ -120,7 +120,7 @@ def test_a_session_that_ends_while_one_looks(tab: Any, served: Served, monkeypat
     cookie = got.headers["set-cookie"].partition(";")[0]
     name, _, value = cookie.partition("=")
     tab.context.add_cookies([{"name": name, "value": value, "url": served.url}])
-    seen = Browsed(tab, served.url, "wide")
+    seen = BrowsedPage(tab, served.url, "wide")
     tab.goto(f"{served.url}/decisions")
     seen.follows()
     assert call(served.url, "POST", "/logout", b"", headers={**FORM, **OWN, "cookie": cookie}).status == 303
@@ -153,7 +153,7 @@ def test_a_model_that_takes_too_long(tab: Any, home: Path) -> None:
             text += f'[models.{slot}]\nmodel = "fake/{slot}"\nbase_url = "{provider.base_url}"\nprivate = true\n'
             text += "first_token_s = 0.3\ntotal_s = 0.5\n"
         with serving(home, text, pages=Console) as served:
-            seen = Browsed(tab, served.url, "wide")
+            seen = BrowsedPage(tab, served.url, "wide")
             tab.goto(f"{served.url}/study")
             tab.locator("#question").fill("Define osmosis")
             tab.keyboard.press("Enter")
@@ -163,8 +163,8 @@ def test_a_model_that_takes_too_long(tab: Any, home: Path) -> None:
             seen.keep("error-model-timeout")
 
 
-def test_a_profile_that_is_not_one(tab: Any, served: Served) -> None:
-    seen = Browsed(tab, served.url, "wide")
+def test_a_profile_that_is_not_one(tab: Any, served: RunningServer) -> None:
+    seen = BrowsedPage(tab, served.url, "wide")
     tab.goto(f"{served.url}/profiles")
     tab.locator("#source").fill('extends = "tiers"\nroutess = ["A"]\n')
     tab.get_by_role("button", name="Validate").press("Enter")
@@ -176,7 +176,7 @@ def test_a_profile_that_is_not_one(tab: Any, served: Served) -> None:
     seen.check()
 
 
-def _judge(url: str, ident: str) -> Got:
+def _judge(url: str, ident: str) -> RawResponse:
     return call(url, "POST", f"/decisions/{ident}/correct", b"word=verdict%3Aright", headers={**FORM, **OWN})
 
 
@@ -184,7 +184,7 @@ def _judge(url: str, ident: str) -> Got:
 def test_a_disk_that_is_full(tab: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TURNOUT_PEPPER", PEPPER)
     with process(home, free_port(), ROOM) as url:
-        seen = Browsed(tab, url, "wide")
+        seen = BrowsedPage(tab, url, "wide")
         ident = call(url, "POST", "/v1/route", {"text": "the first"}).json["id"]
         tab.goto(f"{url}/decisions")
         seen.says("the first", "#rows")

@@ -13,8 +13,8 @@ import pytest
 
 from console.browsing import browsing
 from console.conftest import OWN
-from console.inhabited import NOTED, Inhabited, inhabited
-from secured_server import Got, call, forget, id_of, make_key
+from console.inhabited import NOTED, InhabitedServer, inhabited
+from secured_server import RawResponse, call, forget, id_of, make_key
 from turnout.apps.app import Route
 from turnout.learn.registry import read_history
 from turnout.web.auth import SCOPES
@@ -23,10 +23,10 @@ FORM = {"content-type": "application/x-www-form-urlencoded"}
 MULTIPART = b'--x\r\ncontent-disposition: form-data; name="question"\r\n\r\nDefine osmosis\r\n--x--\r\n'
 
 
-class Signed(NamedTuple):
+class SignedInServer(NamedTuple):
     """A server, somebody who has signed in, and the forms they could send."""
 
-    world: Inhabited
+    world: InhabitedServer
     key: str
     cookie: str
     over: str
@@ -75,7 +75,7 @@ class Signed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedInServer]:
     with inhabited(tmp_path_factory.mktemp("inhabited")) as world:
         key = make_key(world.served.store, scopes=SCOPES)
         spare = make_key(world.served.store)
@@ -85,7 +85,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
             got = call(world.served.url, "POST", "/login", urlencode({"key": key}).encode(), headers={**FORM, **OWN})
             cookies.append(got.headers["set-cookie"].partition(";")[0])
         call(world.served.url, "POST", "/logout", b"", headers={**FORM, **OWN, "cookie": cookies[1]})
-        yield Signed(world, key, cookies[0], cookies[1], spare)
+        yield SignedInServer(world, key, cookies[0], cookies[1], spare)
 
 
 class Case(NamedTuple):
@@ -117,7 +117,7 @@ CASES = [
 ]
 
 
-def send(signed: Signed, case: Case, path: str, body: bytes, kind: str) -> Got:
+def send(signed: SignedInServer, case: Case, path: str, body: bytes, kind: str) -> RawResponse:
     own = signed.cookie
     cookies = {"own": own, "over": signed.over, "forged": own[:-1] + ("0" if own[-1] != "0" else "1"), "": ""}
     headers = {"content-type": kind, "cookie": cookies[case.cookie], **case.headers}
@@ -125,7 +125,7 @@ def send(signed: Signed, case: Case, path: str, body: bytes, kind: str) -> Got:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_nothing_is_accepted(signed: Signed, case: Case) -> None:
+def test_nothing_is_accepted(signed: SignedInServer, case: Case) -> None:
     before = signed.state()
     pages = {route.path for route in signed.world.served.server.routes if route.method == "GET"}
     for route, path, body, kind in signed.forms():
@@ -172,7 +172,7 @@ ATTACK = """async ([url, forms]) => { for (const [path, body] of forms) await fe
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"], ids=["another port", "another site"])
-def test_a_page_of_somebody_else_sends_nothing(signed: Signed, host: str) -> None:
+def test_a_page_of_somebody_else_sends_nothing(signed: SignedInServer, host: str) -> None:
     """In a real browser that has signed in: by script, and by a form that sends itself."""
     before, url = signed.state(), signed.world.served.url
     name, _, value = signed.cookie.partition("=")
@@ -201,7 +201,7 @@ def test_a_page_of_somebody_else_sends_nothing(signed: Signed, host: str) -> Non
     assert signed.state() == before
 
 
-def test_the_same_forms_are_accepted_from_our_own_pages(signed: Signed) -> None:
+def test_the_same_forms_are_accepted_from_our_own_pages(signed: SignedInServer) -> None:
     """Else the tests above would prove nothing. Signing out comes last."""
     case = Case("own", {**OWN, "hx-request": "true"})
     # These look at what is there first, and say what they miss.

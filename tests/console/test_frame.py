@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.conftest import OWN
-from secured_server import Got, call, forget, id_of, make_key
-from serving import Served
+from secured_server import RawResponse, call, forget, id_of, make_key
+from serving import RunningServer
 from turnout.console.page import static_url
 from turnout.console.session import COOKIE, IDLE_S, SESSION_S, begin_session, cookie_value, read_session
 
@@ -19,16 +19,16 @@ PEPPER = b"a-pepper-for-tests-only"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
-def see(served: Served, path: str = "/", cookie: str = "") -> Got:
+def see(served: RunningServer, path: str = "/", cookie: str = "") -> RawResponse:
     return call(served.url, "GET", path, headers={"cookie": f"{COOKIE}={cookie}"} if cookie else {})
 
 
-def sign_in(served: Served, key: str, **headers: str) -> Got:
+def sign_in(served: RunningServer, key: str, **headers: str) -> RawResponse:
     body = urlencode({"key": key}).encode()
     return call(served.url, "POST", "/login", body, headers={**FORM, **OWN, **headers})
 
 
-def test_on_this_machine_no_key_is_needed(served: Served) -> None:
+def test_on_this_machine_no_key_is_needed(served: RunningServer) -> None:
     question = "Prove it <script>alert(1)</script> \"' & step by step"
     assert call(served.url, "POST", "/v1/route", {"text": question}).status == 200
     assert served.store.flush(10.0)
@@ -42,7 +42,7 @@ def test_on_this_machine_no_key_is_needed(served: Served) -> None:
     assert got.headers["cache-control"] == "no-store"
 
 
-def test_with_keys_one_signs_in(served: Served) -> None:
+def test_with_keys_one_signs_in(served: RunningServer) -> None:
     key = make_key(served.store, scopes=("decisions:read",))
     forget(served)
     got = see(served)
@@ -66,7 +66,7 @@ def test_with_keys_one_signs_in(served: Served) -> None:
     assert call(served.url, "POST", "/v1/route", {"text": "a"}, headers={"cookie": f"{COOKIE}={value}"}).status == 401
 
 
-def test_a_key_sees_what_it_may(served: Served) -> None:
+def test_a_key_sees_what_it_may(served: RunningServer) -> None:
     key = make_key(served.store, scopes=("ask",))
     forget(served)
     value = sign_in(served, key).headers["set-cookie"].partition("=")[2].partition(";")[0]
@@ -75,28 +75,28 @@ def test_a_key_sees_what_it_may(served: Served) -> None:
     assert b"decisions:read" in got.body
 
 
-class Sent(NamedTuple):
+class SentCase(NamedTuple):
     id: str
     headers: dict[str, str]
     status: int
 
 
 SENT = [
-    Sent("a page of ours", {"sec-fetch-site": "same-origin"}, 303),
-    Sent("an old browser's page of ours", {"origin": "{own}"}, 303),
-    Sent("nobody says", {}, 403),
-    Sent("another site", {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}, 403),
-    Sent("another site, and hidden", {"sec-fetch-site": "cross-site"}, 403),
-    Sent("another port", {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:1"}, 403),
-    Sent("a bookmark", {"sec-fetch-site": "none"}, 403),
-    Sent("no origin", {"origin": "null"}, 403),
-    Sent("an old browser's other site", {"origin": "https://evil.example"}, 403),
-    Sent("two stories", {"sec-fetch-site": "same-origin", "origin": "https://evil.example"}, 403),
+    SentCase("a page of ours", {"sec-fetch-site": "same-origin"}, 303),
+    SentCase("an old browser's page of ours", {"origin": "{own}"}, 303),
+    SentCase("nobody says", {}, 403),
+    SentCase("another site", {"sec-fetch-site": "cross-site", "origin": "https://evil.example"}, 403),
+    SentCase("another site, and hidden", {"sec-fetch-site": "cross-site"}, 403),
+    SentCase("another port", {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:1"}, 403),
+    SentCase("a bookmark", {"sec-fetch-site": "none"}, 403),
+    SentCase("no origin", {"origin": "null"}, 403),
+    SentCase("an old browser's other site", {"origin": "https://evil.example"}, 403),
+    SentCase("two stories", {"sec-fetch-site": "same-origin", "origin": "https://evil.example"}, 403),
 ]
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
-def test_only_our_own_pages_send_forms(served: Served, case: Sent) -> None:
+def test_only_our_own_pages_send_forms(served: RunningServer, case: SentCase) -> None:
     headers = {name: value.format(own=served.url) for name, value in case.headers.items()}
     for route in served.server.routes:
         # The first key is made elsewhere, in every case.
@@ -106,12 +106,12 @@ def test_only_our_own_pages_send_forms(served: Served, case: Sent) -> None:
             assert (got.status == 403) is (case.status == 403), (route.path, got)
 
 
-def test_a_form_that_anybody_may_send_is_small(served: Served) -> None:
+def test_a_form_that_anybody_may_send_is_small(served: RunningServer) -> None:
     assert call(served.url, "POST", "/login", b"key=" + b"x" * 5000, headers={**FORM, **OWN}).status == 413
     assert call(served.url, "POST", "/login", b"\xff=\xfe", headers={**FORM, **OWN}).status == 400
 
 
-def test_what_pages_use_is_kept_by_browsers(served: Served) -> None:
+def test_what_pages_use_is_kept_by_browsers(served: RunningServer) -> None:
     place = static_url("console.css")
     got = see(served, place)
     assert (got.status, got.headers["content-type"]) == (200, "text/css; charset=utf-8")

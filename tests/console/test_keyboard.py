@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from console.browsing import PATIENCE_S, Browsed, browsing
-from console.inhabited import CLAIM, NOTED, PROOF, Inhabited, inhabited
+from console.browsing import PATIENCE_S, BrowsedPage, browsing
+from console.inhabited import CLAIM, NOTED, PROOF, InhabitedServer, inhabited
 from secured_server import forget, id_of, make_key
 from turnout.learn.registry import read_history
 from turnout.web.auth import SCOPES
@@ -27,7 +27,7 @@ VISIBLE = """() => { const one = document.activeElement, style = getComputedStyl
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inhabited]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InhabitedServer]:
     with inhabited(tmp_path_factory.mktemp("inhabited"), questions=QUESTIONS) as world:
         yield world
 
@@ -38,7 +38,7 @@ def browser() -> Iterator[Any]:
         yield browser
 
 
-class Typist(Browsed):
+class Typist(BrowsedPage):
     """Somebody who has a keyboard, and says yes to what a page asks."""
 
     asked: list[str]
@@ -75,7 +75,7 @@ class Typist(Browsed):
 
 
 @pytest.fixture
-def typist(browser: Any, world: Inhabited) -> Iterator[Typist]:
+def typist(browser: Any, world: InhabitedServer) -> Iterator[Typist]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.set_default_timeout(PATIENCE_S * 1000)
@@ -98,7 +98,7 @@ def test_a_question_is_routed_and_a_slider_moved(typist: Typist) -> None:
     typist.keep("keyboard-playground")
 
 
-def test_a_decision_is_corrected(typist: Typist, world: Inhabited) -> None:
+def test_a_decision_is_corrected(typist: Typist, world: InhabitedServer) -> None:
     ident = world.decisions[-1]
     typist.go("d", "/decisions")
     typist.tab_to(f"/decisions/{ident}")
@@ -111,7 +111,7 @@ def test_a_decision_is_corrected(typist: Typist, world: Inhabited) -> None:
     assert word.should_be == "COMPLEX"
 
 
-def test_decisions_are_filtered_and_one_is_opened(typist: Typist, world: Inhabited) -> None:
+def test_decisions_are_filtered_and_one_is_opened(typist: Typist, world: InhabitedServer) -> None:
     typist.go("d", "/decisions")
     typist.press("/")
     typist.type("rain")
@@ -126,7 +126,7 @@ def test_decisions_are_filtered_and_one_is_opened(typist: Typist, world: Inhabit
     typist.says("Will it rain tomorrow?", ".asked")
 
 
-def test_three_questions_are_labelled(typist: Typist, world: Inhabited) -> None:
+def test_three_questions_are_labelled(typist: Typist, world: InhabitedServer) -> None:
     typist.go("b", "/label")
     ids = typist.page.locator("[data-queue] > li").evaluate_all("all => all.map((one) => one.id.slice(1))")
     for number, digit in enumerate("213"):
@@ -181,7 +181,7 @@ def test_sources_are_asked_and_a_citation_opened(typist: Typist) -> None:
     typist.keep("keyboard-ask")
 
 
-def test_a_key_is_made_and_revoked(typist: Typist, world: Inhabited) -> None:
+def test_a_key_is_made_and_revoked(typist: Typist, world: InhabitedServer) -> None:
     own = make_key(world.served.store, scopes=SCOPES)
     forget(world.served)
     try:

@@ -10,8 +10,8 @@ import pytest
 
 from clean_environment import clear_environment
 from console.conftest import OWN
-from secured_server import Got, call, forget, make_key
-from serving import Served, serving
+from secured_server import RawResponse, call, forget, make_key
+from serving import RunningServer, serving
 from turnout.console.console import Console
 from turnout.console.traffic import bars
 from turnout.store import Outcome
@@ -19,18 +19,18 @@ from turnout.store import Outcome
 HOSTILE = "<img src=x onerror=alert(1)>\"'&{{7*7}}"
 
 
-def post(served: Served, path: str, **fields: str) -> Got:
+def post(served: RunningServer, path: str, **fields: str) -> RawResponse:
     form = {"content-type": "application/x-www-form-urlencoded", **OWN}
     return call(served.url, "POST", path, urlencode(fields).encode(), headers=form)
 
 
-def see(served: Served, path: str) -> str:
+def see(served: RunningServer, path: str) -> str:
     got = call(served.url, "GET", path)
     assert got.status == 200, got.body
     return got.body.decode()
 
 
-def test_every_page_says_what_to_do_when_there_is_nothing(served: Served) -> None:
+def test_every_page_says_what_to_do_when_there_is_nothing(served: RunningServer) -> None:
     for path in ("/", "/traffic", "/models", "/profiles", "/keys", "/settings"):
         page = see(served, path)
         assert f'href="{path}" data-key=' in page
@@ -39,7 +39,7 @@ def test_every_page_says_what_to_do_when_there_is_nothing(served: Served) -> Non
     assert "No keys yet" in see(served, "/keys")
 
 
-def test_traffic_counts_what_happened(served: Served) -> None:
+def test_traffic_counts_what_happened(served: RunningServer) -> None:
     for text in ("hi", "Design a multi-tenant billing system with audits", HOSTILE):
         assert call(served.url, "POST", "/v1/route", {"text": text}).status == 200
     assert call(served.url, "POST", "/v1/route", {"text": "hello", "profile": "assist"}).status == 200
@@ -55,7 +55,7 @@ def test_traffic_counts_what_happened(served: Served) -> None:
     assert b"<b>" not in wrong.body
 
 
-def test_bars_stand_for_all_of_a_stretch(served: Served) -> None:
+def test_bars_stand_for_all_of_a_stretch(served: RunningServer) -> None:
     for number in range(20):
         call(served.url, "POST", "/v1/route", {"text": f"question {number}"})
     assert served.store.flush(10.0)
@@ -64,7 +64,7 @@ def test_bars_stand_for_all_of_a_stretch(served: Served) -> None:
         assert sum(part.height for part in bar.parts) == pytest.approx(100.0, abs=0.1)
 
 
-def test_a_violation_is_shown_with_its_decision(served: Served) -> None:
+def test_a_violation_is_shown_with_its_decision(served: RunningServer) -> None:
     told = call(served.url, "POST", "/v1/route", {"text": "thanks, that was great", "profile": "assist"}).json
     served.store.settle(told["id"], Outcome("answered", retrieval=True))
     assert served.store.flush(10.0)
@@ -73,7 +73,7 @@ def test_a_violation_is_shown_with_its_decision(served: Served) -> None:
         assert f"/decisions/{told['id']}" in page
 
 
-def test_models_say_whether_they_answer(served: Served) -> None:
+def test_models_say_whether_they_answer(served: RunningServer) -> None:
     page = see(served, "/models")
     assert "demonstration model" in page
     assert "ready" in page
@@ -90,13 +90,13 @@ def test_models_say_whether_they_answer(served: Served) -> None:
         ("= <script>", "problem"),
     ],
 )
-def test_a_pasted_profile_is_checked(served: Served, source: str, said: str) -> None:
+def test_a_pasted_profile_is_checked(served: RunningServer, source: str, said: str) -> None:
     got = post(served, "/profiles/check", source=source).body.decode()
     assert said in got
     assert "<script>" not in got
 
 
-def test_an_address_that_is_none_is_a_page_in_a_browser(served: Served) -> None:
+def test_an_address_that_is_none_is_a_page_in_a_browser(served: RunningServer) -> None:
     browser = {"accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
     got = call(served.url, "GET", "/nothing-here", headers=browser)
     assert (got.status, got.headers["content-type"]) == (404, "text/html; charset=utf-8")
@@ -106,19 +106,19 @@ def test_an_address_that_is_none_is_a_page_in_a_browser(served: Served) -> None:
     assert call(served.url, "GET", "/api/claims/nothing", headers=browser).json["error"]["type"] == "not_found_error"
 
 
-def test_a_profile_is_shown_whole(served: Served) -> None:
+def test_a_profile_is_shown_whole(served: RunningServer) -> None:
     assert "student" in see(served, "/profiles/tiers")
     assert call(served.url, "GET", "/profiles/nothing").status == 404
 
 
-def test_the_first_key_is_not_made_by_whoever_is_here(served: Served) -> None:
+def test_the_first_key_is_not_made_by_whoever_is_here(served: RunningServer) -> None:
     assert "turnout keys create" in see(served, "/keys")
     refused = post(served, "/keys", name="x", **{"scope-admin": "1"})
     assert refused.status == 403
     assert not served.store.keys.any()
 
 
-def test_a_key_is_made_shown_once_and_revoked(served: Served) -> None:
+def test_a_key_is_made_shown_once_and_revoked(served: RunningServer) -> None:
     admin = make_key(served.store, scopes=("admin", "decisions:read"))
     forget(served)
     assert call(served.url, "GET", "/keys").status == 303
@@ -126,7 +126,7 @@ def test_a_key_is_made_shown_once_and_revoked(served: Served) -> None:
     cookie = signed.headers["set-cookie"].partition(";")[0]
     own = {**OWN, "cookie": cookie, "content-type": "application/x-www-form-urlencoded"}
 
-    def send(**fields: str) -> Got:
+    def send(**fields: str) -> RawResponse:
         return call(served.url, "POST", "/keys", urlencode(fields).encode(), headers=own)
 
     assert send(name="", **{"scope-ask": "1"}).status == 422
@@ -150,7 +150,7 @@ def test_a_key_is_made_shown_once_and_revoked(served: Served) -> None:
     assert call(served.url, "GET", "/keys", headers={"cookie": cookie}).status == 303
 
 
-def test_who_administers_nothing_sees_no_keys(served: Served) -> None:
+def test_who_administers_nothing_sees_no_keys(served: RunningServer) -> None:
     key = make_key(served.store, scopes=("decisions:read",))
     forget(served)
     signed = call(served.url, "POST", "/login", urlencode({"key": key}).encode(), headers=OWN)
@@ -160,7 +160,7 @@ def test_who_administers_nothing_sees_no_keys(served: Served) -> None:
     assert "/keys" not in call(served.url, "GET", "/", headers={"cookie": cookie}).body.decode()
 
 
-def test_a_student_is_shown_by_what_it_had_not_seen(served: Served) -> None:
+def test_a_student_is_shown_by_what_it_had_not_seen(served: RunningServer) -> None:
     page = see(served, "/learning")
     place = page.partition('href="/learning/assist/student/')[2].partition('"')[0]
     shown = see(served, f"/learning/assist/student/{place}")
@@ -172,7 +172,7 @@ def test_a_student_is_shown_by_what_it_had_not_seen(served: Served) -> None:
     assert post(served, "/learning/assist/student").status == 422  # nothing to go back to
 
 
-def test_questions_are_labelled_least_sure_first(served: Served) -> None:
+def test_questions_are_labelled_least_sure_first(served: RunningServer) -> None:
     for text in (HOSTILE, "hello there", "zorbling frumious grumblewump"):
         call(served.url, "POST", "/v1/route", {"text": text})
     assert served.store.flush(10.0)

@@ -16,22 +16,22 @@ import pytest
 from console.conftest import OWN
 from console.test_decisions_page import NASTY, decide, see
 from console.test_frame import FORM, sign_in
-from secured_server import Got, call, forget, make_key
-from serving import Served
+from secured_server import RawResponse, call, forget, make_key
+from serving import RunningServer
 
 PART = {**FORM, **OWN, "hx-request": "true"}
 
 
-def ask(served: Served, path: str = "/playground", **fields: str) -> Got:
+def ask(served: RunningServer, path: str = "/playground", **fields: str) -> RawResponse:
     return call(served.url, "POST", path, urlencode(fields).encode(), headers=PART)
 
 
-def shown(got: Got) -> str:
+def shown(got: RawResponse) -> str:
     assert got.status == 200, got
     return html.unescape(got.body.decode())
 
 
-def test_a_question_is_shown_layer_by_layer_and_not_logged(served: Served) -> None:
+def test_a_question_is_shown_layer_by_layer_and_not_logged(served: RunningServer) -> None:
     text = shown(ask(served, text="Prove the theorem formally, step by step", profile="tiers"))
     for said in ("REASONING", "student", "accepted", "needs 0.60", "not asked", "signals", "What if", "model"):
         assert said in text, said
@@ -39,7 +39,7 @@ def test_a_question_is_shown_layer_by_layer_and_not_logged(served: Served) -> No
     assert b"not logged" in see(served, "/playground").body
 
 
-def test_what_matched_is_marked_and_everything_escaped(served: Served) -> None:
+def test_what_matched_is_marked_and_everything_escaped(served: RunningServer) -> None:
     got = ask(served, text=f"Will it rain tomorrow? {NASTY}", profile="tiers", other="sources")
     assert b"<script>alert" not in got.body
     assert b"<img src=x" not in got.body
@@ -50,20 +50,20 @@ def test_what_matched_is_marked_and_everything_escaped(served: Served) -> None:
     assert re.search(rb"<mark title=\"keyword\.ha\">", marked.body), marked.body
 
 
-def test_what_an_application_adds_is_said(served: Served) -> None:
+def test_what_an_application_adds_is_said(served: RunningServer) -> None:
     asked = {"text": "Did the flood happen?"}
     assert "cards of the library are not used here" in shown(ask(served, profile="claims", **asked))
     assert "not looked at" not in shown(ask(served, profile="tiers", **asked))
 
 
-def test_two_profiles_side_by_side(served: Served) -> None:
+def test_two_profiles_side_by_side(served: RunningServer) -> None:
     text = shown(ask(served, text="Will it rain tomorrow?", profile="tiers", other="sources"))
     assert "tiers <span" in text
     assert "sources <span" in text
     assert "forecast" in text
 
 
-def test_a_number_that_is_moved_changes_the_decision(served: Served) -> None:
+def test_a_number_that_is_moved_changes_the_decision(served: RunningServer) -> None:
     fields = {"text": "Prove the theorem formally, step by step", "profile": "tiers", "moved": "tiers"}
     moved = {"student.accept.confidence": "1", "fallback.held": "1"}
     text = shown(ask(served, **fields, **moved))
@@ -107,7 +107,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
-def test_what_is_wrong_is_said_in_a_sentence(served: Served, case: Wrong) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(served: RunningServer, case: Wrong) -> None:
     got = ask(served, **{"profile": "tiers", **case.fields})
     assert got.status == case.status
     assert case.said in html.unescape(got.body.decode())
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said_in_a_sentence(served: Served, case: Wrong) -> Non
     assert b"<b>" not in got.body
 
 
-def test_what_is_copied_works(served: Served) -> None:
+def test_what_is_copied_works(served: RunningServer) -> None:
     question = 'It\'s a "test" $HOME `x` \\ & é'
     text = shown(ask(served, text=question, profile="tiers"))
     curl = shlex.split(text.split('id="as-curl" tabindex="0">')[1].split("</pre>")[0])
@@ -128,7 +128,7 @@ def test_what_is_copied_works(served: Served) -> None:
     assert json.loads(names["said"])["profile"] == "tiers"
 
 
-def test_what_it_would_change_of_the_log(served: Served) -> None:
+def test_what_it_would_change_of_the_log(served: RunningServer) -> None:
     ids = [
         decide(served, f"Prove theorem {number} formally, step by step", profile="tiers")["id"] for number in range(5)
     ]
@@ -145,12 +145,12 @@ def test_what_it_would_change_of_the_log(served: Served) -> None:
     assert see(served, "/playground/effect/nothing").status == 404
 
 
-def test_a_question_can_be_linked_to(served: Served) -> None:
+def test_a_question_can_be_linked_to(served: RunningServer) -> None:
     assert "REASONING" in shown(see(served, "/playground?text=Prove+the+theorem+formally&profile=tiers"))
     assert see(served, "/playground?profile=nowhere").status == 404
 
 
-def test_what_another_asked_for_is_not_shown(served: Served) -> None:
+def test_what_another_asked_for_is_not_shown(served: RunningServer) -> None:
     keys = [
         make_key(served.store, scopes=("route", "decisions:read"), profiles=profiles) for profiles in (None, ("study",))
     ]

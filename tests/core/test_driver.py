@@ -33,27 +33,27 @@ SLACK_MS = 20.0
 NEVER_MS = 5000.0
 
 
-class Timed(NamedTuple):
+class TimedDecision(NamedTuple):
     decision: Decision
     elapsed_ms: float
 
 
-def run(router: Router, query: str | Query = "a question", *layers: ScriptedLayer) -> Timed:
+def run(router: Router, query: str | Query = "a question", *layers: ScriptedLayer) -> TimedDecision:
     """Route once on a loop of its own; the time is what `route` took. Stalled layers are released afterwards."""
 
-    async def timed() -> Timed:
+    async def timed() -> TimedDecision:
         started = time.perf_counter()
         decision = await router.route(query)
         elapsed_ms = (time.perf_counter() - started) * 1000
         for layer in layers:
             layer.release()
-        return Timed(decision, elapsed_ms)
+        return TimedDecision(decision, elapsed_ms)
 
     return asyncio.run(timed())
 
 
-def best_of(count: int, attempt: Callable[[], Timed], budget_ms: float) -> Timed:
-    tries: list[Timed] = []
+def best_of(count: int, attempt: Callable[[], TimedDecision], budget_ms: float) -> TimedDecision:
+    tries: list[TimedDecision] = []
     while not tries or (tries[-1].elapsed_ms >= budget_ms + SLACK_MS and len(tries) < count):
         tries.append(attempt())
         assert tries[-1].elapsed_ms < budget_ms + NEVER_MS
@@ -79,7 +79,7 @@ LATE = [
 class TestDeadline:
     @pytest.mark.parametrize("case", LATE, ids=lambda case: case.id)
     def test_a_layer_cannot_outlast_its_deadline(self, case: Late) -> None:
-        def attempt() -> Timed:
+        def attempt() -> TimedDecision:
             layer = case.layer()
             router = make_router([place(layer, "slow", cost=case.cost, deadline_ms=50)])
             return run(router, case.query, layer)
@@ -93,7 +93,7 @@ class TestDeadline:
 
     @pytest.mark.parametrize("case", LATE, ids=lambda case: case.id)
     def test_nor_the_profiles(self, case: Late) -> None:
-        def attempt() -> Timed:
+        def attempt() -> TimedDecision:
             layer = case.layer()
             return run(make_router([place(layer, cost=case.cost, deadline_ms=9999)], deadline_ms=60), case.query, layer)
 
@@ -102,7 +102,7 @@ class TestDeadline:
         assert decision.outcome == "Ft"
 
     def test_layers_share_the_profiles_deadline(self) -> None:
-        def attempt() -> Timed:
+        def attempt() -> TimedDecision:
             layers = [ScriptedNetworkLayer([Stall(30)]) for _ in range(5)]
             placed = [place(layer, deadline_ms=45) for layer in layers]
             return run(make_router(placed, deadline_ms=100), "a question", *layers)

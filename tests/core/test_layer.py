@@ -24,7 +24,7 @@ async def coroutine(reading: Reading) -> Verdict:
     return VERDICT
 
 
-class Awaited:
+class AwaitedLayer:
     async def __call__(self, reading: Reading) -> Verdict:
         return VERDICT
 
@@ -53,7 +53,7 @@ class Generous:
         raise ValueError(declared)
 
 
-class Confused:
+class ConfusedLayer:
     cost = "cheap"
     judges_by = "mood"
     explain = None
@@ -81,8 +81,8 @@ class Case(NamedTuple):
 BARE = [
     Case("function", plain),
     Case("coroutine function", coroutine, awaits=True),
-    Case("coroutine object", Awaited(), awaits=True),
-    Case("what it cannot be", Confused()),
+    Case("coroutine object", AwaitedLayer(), awaits=True),
+    Case("what it cannot be", ConfusedLayer()),
     Case("inherits", Inherits()),
     Case("inherits, awaited", InheritsAwaited(), awaits=True),
 ]

@@ -56,7 +56,7 @@ def declared(**config: Any) -> Any:
     return place(DeclaredLayer(DeclaredConfig(**config), ROUTES), "declared", who="D")
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     query: Query
     layers: list[Any]
@@ -65,23 +65,25 @@ class Refused(NamedTuple):
 
 
 REFUSED = [
-    Refused(
+    RefusedCase(
         "unknown declared",
         Query("x", declared="deer"),
         [declared()],
         UnknownRoute,
         ("declared route 'deer'", "did you mean 'dear'?", "cheap, middle, dear"),
     ),
-    Refused("nothing near", Query("x", declared="qqq"), [declared()], UnknownRoute, ("'qqq'", "cheap, middle, dear")),
-    Refused("empty", Query("x", declared=""), [declared()], UnknownRoute, ("declared route ''",)),
-    Refused(
+    RefusedCase(
+        "nothing near", Query("x", declared="qqq"), [declared()], UnknownRoute, ("'qqq'", "cheap, middle, dear")
+    ),
+    RefusedCase("empty", Query("x", declared=""), [declared()], UnknownRoute, ("declared route ''",)),
+    RefusedCase(
         "unknown ceiling",
         Query("x", ceiling="Middle"),
         [PassLayer()],
         UnknownRoute,
         ("ceiling 'Middle'", "did you mean 'middle'?", "cheap, middle, dear"),
     ),
-    Refused(
+    RefusedCase(
         "nobody to declare to",
         Query("x", declared="cheap"),
         [PassLayer()],
@@ -92,7 +94,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_a_query_the_profile_cannot_honour_is_refused(case: Refused) -> None:
+def test_a_query_the_profile_cannot_honour_is_refused(case: RefusedCase) -> None:
     router = make_router(case.layers, ROUTES, ordered=True)
     with pytest.raises(case.error) as caught:
         router.route_sync(case.query)

@@ -15,27 +15,27 @@ from turnout.config.load import shipped_file
 PLATFORM = "you are a direct and concise assistant"
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     profile: str
     declared: str
     hint: str
 
 
 REFUSED = [
-    Refused("sources", "wikipedia", "'wikipedia'"),
-    Refused("sources", "kiwi", "did you mean 'kiwix'?"),
-    Refused("sources", "fusion", "'fusion'"),
-    Refused("sources", "", "''"),
-    Refused("claims", "exact", "'exact'"),
-    Refused("claims", "novel", "'novel'"),
-    Refused("assist", "PLATFROM", "did you mean 'PLATFORM'?"),
-    Refused("assist", "CODE", "'CODE'"),
-    Refused("assist", "RETRIEVAL CODE_GENERATION", "'RETRIEVAL CODE_GENERATION'"),
+    RefusedCase("sources", "wikipedia", "'wikipedia'"),
+    RefusedCase("sources", "kiwi", "did you mean 'kiwix'?"),
+    RefusedCase("sources", "fusion", "'fusion'"),
+    RefusedCase("sources", "", "''"),
+    RefusedCase("claims", "exact", "'exact'"),
+    RefusedCase("claims", "novel", "'novel'"),
+    RefusedCase("assist", "PLATFROM", "did you mean 'PLATFORM'?"),
+    RefusedCase("assist", "CODE", "'CODE'"),
+    RefusedCase("assist", "RETRIEVAL CODE_GENERATION", "'RETRIEVAL CODE_GENERATION'"),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: f"{case.profile}-{case.declared}")
-def test_an_unknown_declaration_is_refused(case: Refused) -> None:
+def test_an_unknown_declaration_is_refused(case: RefusedCase) -> None:
     with pytest.raises(QueryError) as caught:
         router(case.profile).route_sync(Query("show my quota", declared=case.declared))
     assert case.hint in str(caught.value)
@@ -101,7 +101,7 @@ def test_every_rule_of_the_contract_is_declared() -> None:
     assert all(rule.text for rule in router("assist").profile.contract)
 
 
-class Broken(NamedTuple):
+class BrokenCase(NamedTuple):
     id: str
     old: str
     new: str
@@ -109,23 +109,23 @@ class Broken(NamedTuple):
 
 
 BROKEN = [
-    Broken("PLATFORM retrieves", "[policy.PLATFORM]\nretrieval = false",
+    BrokenCase("PLATFORM retrieves", "[policy.PLATFORM]\nretrieval = false",
            "[policy.PLATFORM]\nretrieval = true", ("RC-04",)),
-    Broken("CONVERSATIONAL retrieves", "[policy.CONVERSATIONAL]\nretrieval = false",
+    BrokenCase("CONVERSATIONAL retrieves", "[policy.CONVERSATIONAL]\nretrieval = false",
            "[policy.CONVERSATIONAL]\nretrieval = true", ("RC-04",)),
-    Broken("RETRIEVAL by the small model", '[policy.RETRIEVAL]\nretrieval = true\nmodel = "main"',
+    BrokenCase("RETRIEVAL by the small model", '[policy.RETRIEVAL]\nretrieval = true\nmodel = "main"',
            '[policy.RETRIEVAL]\nretrieval = true\nmodel = "conversational"', ("RC-05",)),
-    Broken("CODE_GENERATION by another model", '[policy.CODE_GENERATION]\nretrieval = true\nmodel = "main"',
+    BrokenCase("CODE_GENERATION by another model", '[policy.CODE_GENERATION]\nretrieval = true\nmodel = "main"',
            '[policy.CODE_GENERATION]\nretrieval = true\nmodel = "tiny"', ("RC-05",)),
-    Broken("PLATFORM by the main model", '[policy.PLATFORM]\nretrieval = false\nmodel = "conversational"',
+    BrokenCase("PLATFORM by the main model", '[policy.PLATFORM]\nretrieval = false\nmodel = "conversational"',
            '[policy.PLATFORM]\nretrieval = false\nmodel = "main"', ("RC-05b",)),
-    Broken("both at once", '[policy.PLATFORM]\nretrieval = false\nmodel = "conversational"',
+    BrokenCase("both at once", '[policy.PLATFORM]\nretrieval = false\nmodel = "conversational"',
            '[policy.PLATFORM]\nretrieval = true\nmodel = "main"', ("RC-04", "RC-05b")),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
-def test_a_policy_that_breaks_the_contract_does_not_load(case: Broken, tmp_path: Path) -> None:
+def test_a_policy_that_breaks_the_contract_does_not_load(case: BrokenCase, tmp_path: Path) -> None:
     source = shipped_file("assist").read_text(encoding="utf-8")
     assert source.count(case.old) == 1
     copy = tmp_path / "assist.toml"

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import anthropic
 import openai
 
-from serving import Served, serving
+from serving import RunningServer, serving
 from toml_router import LOCAL
 from turnout.apps.gateway.choose import Conversations
 from turnout.store import Outcome
@@ -31,7 +31,7 @@ PATIENCE_S = 10.0
 class World:
     """The server, and the provider behind each tier."""
 
-    def __init__(self, served: Served, providers: Mapping[str, ScriptedProvider], database: Path) -> None:
+    def __init__(self, served: RunningServer, providers: Mapping[str, ScriptedProvider], database: Path) -> None:
         self.served = served
         self.providers = providers
         self.database = database
@@ -119,7 +119,7 @@ def world_of(
         yield World(served, providers, folder / "turnout.db")
 
 
-class Answered(NamedTuple):
+class SdkAnswer(NamedTuple):
     text: str
     tools: list[tuple[str, Any]]
     """Names and arguments, as the library gives them."""
@@ -138,7 +138,7 @@ def ask(
     asynchronous: bool = False,
     key: str = "none",
     **more: Any,
-) -> Answered:
+) -> SdkAnswer:
     """One request with the official library; whatever it raises is raised."""
     if asynchronous:
         return asyncio.run(_ask_async(world, api, model, content, stream, key, more))
@@ -151,7 +151,7 @@ def ask(
 
 async def _ask_async(
     world: World, api: Api, model: str, content: Any, stream: bool, key: str, more: dict[str, Any]
-) -> Answered:
+) -> SdkAnswer:
     url = world.served.url
     client: Any
     if api == "messages":
@@ -197,11 +197,11 @@ def arguments(api: Api, model: str, content: Any, stream: bool, more: dict[str, 
     return told | more
 
 
-def _answered(api: Api, stream: bool, told: Any, headers: Mapping[str, str]) -> Answered:
+def _answered(api: Api, stream: bool, told: Any, headers: Mapping[str, str]) -> SdkAnswer:
     read = {"chat": (_chat, _chat_stream), "messages": (_messages, _messages_stream)}
     whole, events = read.get(api, (_responses, _responses_stream))
     text, tools = events(told) if stream else whole(told)
-    return Answered(text, tools, headers, told)
+    return SdkAnswer(text, tools, headers, told)
 
 
 Said = tuple[str, list[tuple[str, Any]]]

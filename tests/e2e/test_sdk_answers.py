@@ -195,7 +195,7 @@ def test_there_are_enough_scenarios() -> None:
 # --- bytes
 
 
-class Untouched(NamedTuple):
+class UntouchedCase(NamedTuple):
     id: str
     path: str
     body: dict[str, Any]
@@ -203,14 +203,18 @@ class Untouched(NamedTuple):
 
 ODD = {"zzz_new": {"b": [1, 2.50, None, {"é": "ü"}], "a": True}, "seed": 7, "metadata": {"k": "v"}}
 UNTOUCHED = [
-    Untouched("chat", "/chat/completions", {"messages": [{"role": "user", "content": HELLO, "name": "bo", "x": 1}]}),
-    Untouched("messages", "/messages", {"messages": [{"role": "user", "content": HELLO}], "max_tokens": 5, "top_k": 3}),
-    Untouched("responses", "/responses", {"input": HELLO, "store": False, "reasoning": {"effort": "low"}}),
+    UntouchedCase(
+        "chat", "/chat/completions", {"messages": [{"role": "user", "content": HELLO, "name": "bo", "x": 1}]}
+    ),
+    UntouchedCase(
+        "messages", "/messages", {"messages": [{"role": "user", "content": HELLO}], "max_tokens": 5, "top_k": 3}
+    ),
+    UntouchedCase("responses", "/responses", {"input": HELLO, "store": False, "reasoning": {"effort": "low"}}),
 ]
 
 
 @pytest.mark.parametrize("case", UNTOUCHED, ids=lambda case: case.id)
-def test_a_body_passes_untouched_but_for_its_model(world: World, case: Untouched) -> None:
+def test_a_body_passes_untouched_but_for_its_model(world: World, case: UntouchedCase) -> None:
     """Every member as the bytes it was, spacing and number spelling included, in its place."""
     members = {"model": "auto"} | case.body | ODD
     spelled = [f"  {json.dumps(name)} : {json.dumps(value, ensure_ascii=False)}" for name, value in members.items()]

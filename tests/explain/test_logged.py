@@ -270,7 +270,7 @@ def test_a_row_of_another_version_is_a_sentence(field: dict[str, Any], store: St
 # --- layers that ask a model
 
 
-class Scripted(msgspec.Struct, frozen=True):
+class ScriptedModel(msgspec.Struct, frozen=True):
     """A model for tests, which says what the profile tells it to."""
 
     says: str = ""
@@ -279,7 +279,7 @@ class Scripted(msgspec.Struct, frozen=True):
 
 
 class Model:
-    def __init__(self, config: Scripted) -> None:
+    def __init__(self, config: ScriptedModel) -> None:
         self.config = config
 
     async def __call__(self, reading: Reading) -> Verdict | None:
@@ -311,11 +311,11 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_kinds", dict(registry.kinds()))
 
     @registry.kind("scripted.v1", cost="network", who="L")
-    def scripted(config: Scripted) -> Layer:
+    def scripted(config: ScriptedModel) -> Layer:
         return Model(config)
 
 
-class Asked(NamedTuple):
+class AskedCase(NamedTuple):
     id: str
     table: str
     outcome: str
@@ -323,19 +323,19 @@ class Asked(NamedTuple):
 
 
 ASKED = [
-    Asked("accepted", 'says = "b"', "L-", "accepted"),
-    Asked("held", 'says = "b"\nconfidence = 0.5', "Fl", "held"),
-    Asked("held-text", 'says = "b"\nconfidence = 0.5\nheld_text = "meh ({confidence})"', "Fl", "held"),
-    Asked("passed", "", "F-", "passed"),
-    Asked("failed", 'fails = "boom"', "Fe", "error"),
-    Asked("slow", 'fails = "slow"\ndeadline_ms = 30', "Ft", "timeout"),
-    Asked("invalid", 'says = "c"', "Fi", "invalid"),
+    AskedCase("accepted", 'says = "b"', "L-", "accepted"),
+    AskedCase("held", 'says = "b"\nconfidence = 0.5', "Fl", "held"),
+    AskedCase("held-text", 'says = "b"\nconfidence = 0.5\nheld_text = "meh ({confidence})"', "Fl", "held"),
+    AskedCase("passed", "", "F-", "passed"),
+    AskedCase("failed", 'fails = "boom"', "Fe", "error"),
+    AskedCase("slow", 'fails = "slow"\ndeadline_ms = 30', "Ft", "timeout"),
+    AskedCase("invalid", 'says = "c"', "Fi", "invalid"),
 ]
 
 
 @pytest.mark.usefixtures("_scripted")
 @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.id)
-def test_what_a_model_said_comes_out(case: Asked, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_model_said_comes_out(case: AskedCase, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     decision = asyncio.run(model_router(case.table).route("go on"))
     assert (decision.outcome, decision.steps[-1].ended) == (case.outcome, case.ended)
     store.record(decision)

@@ -164,7 +164,7 @@ class Row(NamedTuple):
     cost_usd: float | None
 
 
-class Ran(NamedTuple):
+class AgentRun(NamedTuple):
     """What an agent did."""
 
     code: int
@@ -227,7 +227,7 @@ def raise_loopback() -> None:
 # --- one agent
 
 
-def run(command: list[str], env: Mapping[str, str], cwd: Path, folder: Path, longest_s: float = LONGEST_S) -> Ran:
+def run(command: list[str], env: Mapping[str, str], cwd: Path, folder: Path, longest_s: float = LONGEST_S) -> AgentRun:
     """A program to its end, or to its time's; whatever it has started is gone afterwards."""
     began = time.monotonic()
     outputs = [folder / "stdout", folder / "stderr"]
@@ -245,7 +245,7 @@ def run(command: list[str], env: Mapping[str, str], cwd: Path, folder: Path, lon
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     said_text, told_text = (file.read_text(encoding="utf-8", errors="replace") for file in outputs)
-    return Ran(process.returncode, said_text, told_text + late, time.monotonic() - began)
+    return AgentRun(process.returncode, said_text, told_text + late, time.monotonic() - began)
 
 
 def settings_of(agent: Agent, url: str) -> tuple[dict[str, str], str]:
@@ -319,7 +319,7 @@ def play(installed: Path, played: Round, folder: Path) -> str:
 
 def hold(
     played: Round,
-    ran: Ran,
+    ran: AgentRun,
     word: str,
     calls: list[Call],
     upstream: list[Received],

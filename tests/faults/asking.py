@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from serving import Served
+from serving import RunningServer
 
 Wire = Literal["openai-chat", "anthropic-messages", "openai-responses"]
 PATHS: dict[Wire, str] = {
@@ -31,7 +31,7 @@ ERROR: dict[Wire, bytes] = {
 }
 
 
-class Got(NamedTuple):
+class HttpResponse(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -66,7 +66,7 @@ async def connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]
     return await asyncio.open_connection(where.hostname, where.port, limit=64 * 1024 * 1024)
 
 
-async def ask(url: str, sent: bytes) -> Got:
+async def ask(url: str, sent: bytes) -> HttpResponse:
     """Send it and read until the server closes."""
     began = time.monotonic()
     reader, writer = await connect(url)
@@ -77,7 +77,7 @@ async def ask(url: str, sent: bytes) -> Got:
         writer.close()
 
 
-def understand(raw: bytes, seconds: float = 0.0) -> Got:
+def understand(raw: bytes, seconds: float = 0.0) -> HttpResponse:
     head, _, body = raw.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -86,7 +86,7 @@ def understand(raw: bytes, seconds: float = 0.0) -> Got:
         body, whole = _joined(body)
     elif "content-length" in headers:
         whole = len(body) == int(headers["content-length"])
-    return Got(int(first.split(" ")[1]), headers, body, seconds, whole)
+    return HttpResponse(int(first.split(" ")[1]), headers, body, seconds, whole)
 
 
 def _joined(body: bytes) -> tuple[bytes, bool]:
@@ -100,7 +100,7 @@ def _joined(body: bytes) -> tuple[bytes, bool]:
     return b"".join(parts), False
 
 
-class Written(NamedTuple):
+class LoggedOutcome(NamedTuple):
     """An outcome row."""
 
     ended: str
@@ -110,13 +110,13 @@ class Written(NamedTuple):
     elapsed_ms: float
 
 
-def outcomes(served: Served, folder: Path) -> dict[str, Written]:
+def outcomes(served: RunningServer, folder: Path) -> dict[str, LoggedOutcome]:
     """Every outcome by its decision's id. There is one of each, or this fails."""
     assert served.store.flush(10.0)
     with closing(sqlite3.connect(f"file:{folder / 'turnout.db'}?mode=ro", uri=True)) as connection:
         decided = [ident for (ident,) in connection.execute("select id from decisions where parent_id is null")]
         found = connection.execute("select decision_id, ended, model, attempts, fallback, elapsed_ms from outcomes")
-        rows = [(ident, Written(*rest)) for ident, *rest in found]
+        rows = [(ident, LoggedOutcome(*rest)) for ident, *rest in found]
     assert sorted(decided) == sorted(ident for ident, _ in rows)
     assert len(set(decided)) == len(decided)
     return dict(rows)

@@ -28,7 +28,7 @@ from turnout.store import open_store
 HOLD_S = 0.01
 
 
-class Watched(AuditWorkflow):
+class WatchedWorkflow(AuditWorkflow):
     """Tells of every step, and waits in those that are held."""
 
     folder: Path
@@ -61,8 +61,8 @@ class Watched(AuditWorkflow):
 
 
 async def main(url: str, folder: Path, what: str, number: int) -> None:
-    Watched.folder = folder
-    module.AuditWorkflow = Watched  # type: ignore[misc]
+    WatchedWorkflow.folder = folder
+    module.AuditWorkflow = WatchedWorkflow  # type: ignore[misc]
     module.WATCH_S = 0.2
     runtime = Runtime(open_store(url, config=""), profile="claims", config="")
     pipeline = await open_pipeline(runtime, CardFile(folder / "cards"))

@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 
 from faults import workload
-from faults.workload import Routed
+from faults.workload import RoutedDecision
 from turnout.core.errors import NotStored
 from turnout.store import journal, open_store
 
@@ -60,7 +60,7 @@ def main() -> None:
             told.ballast.unlink()
 
     offered, acked, refused = 0, [], []
-    wrong: list[Routed] = []
+    wrong: list[RoutedDecision] = []
     with open_store(str(told.path), durability=told.durability) as store:
         for number in range(told.count):
             if number == told.count // 10:

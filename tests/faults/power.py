@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from faults import rounds
-from faults.rounds import TESTS, Failed
+from faults.rounds import TESTS, RoundFailed
 from turnout.store import open_store
 
 SECTOR = 512
@@ -237,7 +237,7 @@ def play(folder: Path, seed: int, *, durability: str = "strict", cuts: int = 8, 
             moment = f"seed {seed}, line {until}"
             missing = open_after(files, way, chance, folder / f"{cut}-{way}", promised, moment, whole=whole)
             if missing and whole:
-                raise Failed(
+                raise RoundFailed(
                     f"{missing} acknowledged decisions are gone after a power cut ({way}, seed {seed}, {until})"
                 )
             lost[way] = max(lost[way], missing)
@@ -273,7 +273,7 @@ def open_after(
             (home / below).write_bytes(file.content(way, chance))
     with open_store(str(home / "turnout.db")) as store:
         if not store.flush(rounds.PATIENCE_S):
-            raise Failed(f"what is left is not taken ({way}, {moment}): {store.counts()}")
+            raise RoundFailed(f"what is left is not taken ({way}, {moment}): {store.counts()}")
         there = {ident for (ident,) in store.backend.read("select id from decisions", {})}
         kept = {number: ident for number, ident in promised.items() if ident in there}
         torn = store.counts().torn > 0
@@ -281,6 +281,6 @@ def open_after(
         rounds.check(store.backend.read, held_to, f"power cut, {way}, {moment}", 0, torn=torn or not whole)
         problems = list(store.backend.problems())
     if problems:
-        raise Failed(f"the database is damaged ({way}, {moment}): {problems[:1]}")
+        raise RoundFailed(f"the database is damaged ({way}, {moment}): {problems[:1]}")
     shutil.rmtree(home)
     return len(promised) - len(kept)

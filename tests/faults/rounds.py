@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from faults import workload
-from faults.workload import SETTLED, Routed
+from faults.workload import SETTLED, RoutedDecision
 from postgres_server import PostgresServer
 from turnout.store import open_store, sql
 from turnout.store.store import connect
@@ -77,13 +77,13 @@ class Result(NamedTuple):
     seconds: float
 
 
-class Failed(AssertionError):
+class RoundFailed(AssertionError):
     pass
 
 
 def demand(holds: bool, seed: int, scenario: str, what: str) -> None:
     if not holds:
-        raise Failed(f"{what} (scenario {scenario!r}, seed {seed})")
+        raise RoundFailed(f"{what} (scenario {scenario!r}, seed {seed})")
 
 
 @contextmanager
@@ -241,7 +241,7 @@ def inherit(url: str, scenario: Scenario, folder: Path, spool: Path, chance: ran
                 kills += heir.poll() is None and any(size(path) for path in spool.glob("*.spool"))
                 heir.kill()
             if heir.wait(PATIENCE_S) and not scenario.replay:
-                raise Failed(f"an heir ended with {heir.returncode}")
+                raise RoundFailed(f"an heir ended with {heir.returncode}")
     return kills
 
 
@@ -281,7 +281,9 @@ def check(
     for ident, row in roots.items():
         number = int(row[2].rpartition("-")[2])
         profile, text = workload.asked(number)
-        found = Routed(*told(row), tuple(Routed(*told(part), ()) for part in sorted(parts.get(ident, ()))))
+        found = RoutedDecision(
+            *told(row), tuple(RoutedDecision(*told(part), ()) for part in sorted(parts.get(ident, ())))
+        )
         same = found == workload.expected(profile, text) and row[3] == profile
         # What was not promised may have lost its parts with the process; what was must be whole.
         partial = ident not in promised_ids and found[:2] == workload.expected(profile, text)[:2]

@@ -31,7 +31,7 @@ from rich.table import Table
 from faults import power
 from faults.agents import agents, loopback_only, missing
 from faults.overload import overload
-from faults.rounds import SCENARIOS, Failed, Result, Scenario, play, play_on, restarting
+from faults.rounds import SCENARIOS, Result, RoundFailed, Scenario, play, play_on, restarting
 from faults.test_disk import hold_to_account, run
 from faults.test_gateway_leave import leave
 from faults.test_gateway_reload import reload_under_load
@@ -81,7 +81,7 @@ class Tally:
         with workshop() as folder:
             try:
                 result = play_one(folder)
-            except (Failed, TimeoutError) as error:
+            except (RoundFailed, TimeoutError) as error:
                 self.failures.append(str(error))
                 out.print(f"{number + 1:>4}/{rounds}  FAILED: {error}")
                 return
@@ -219,7 +219,7 @@ def power_cuts(failures: list[str], cuts: int, seed: int) -> None:
         with workshop() as folder:
             try:
                 found = power.play(folder, seed, durability=durability, cuts=cuts, count=1_000)
-            except Failed as error:
+            except RoundFailed as error:
                 failures.append(str(error))
                 out.print(f"FAILED: {error}")
                 continue

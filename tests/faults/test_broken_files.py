@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, Broken, damaged, mend, put
+from broken_files import ANYWHERE, IN_A_KEY, IN_JSONL, IN_TOML, BrokenFile, damaged, mend, put
 from secured_server import call, clean_environment
-from serving import Served, serving
+from serving import RunningServer, serving
 from small_student import keep as keep_student
 from small_student import teach
 from turnout.config import champion
@@ -73,7 +73,7 @@ key = {{ file = "{folder}/key" }}
 
 
 class World(NamedTuple):
-    served: Served
+    served: RunningServer
     folder: Path
     files: dict[str, Path]
     warnings: list[str]
@@ -147,7 +147,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         logging.getLogger().removeHandler(keep)
 
 
-WHERE: dict[str, list[Broken]] = {
+WHERE: dict[str, list[BrokenFile]] = {
     "settings": [*ANYWHERE, *IN_TOML],
     "profile": [*ANYWHERE, *IN_TOML],
     "base": [*ANYWHERE, *IN_TOML],
@@ -155,7 +155,7 @@ WHERE: dict[str, list[Broken]] = {
     "key": [*ANYWHERE, *IN_A_KEY],
     # Without the file that names a champion there is none, which is no mistake.
     "champion": [one for one in ANYWHERE if one.id not in ("gone", "a-link-to-nothing")],
-    "manifest": [*ANYWHERE, Broken("deep", IN_JSONL[1].make)],
+    "manifest": [*ANYWHERE, BrokenFile("deep", IN_JSONL[1].make)],
     "weights": ANYWHERE,
     "embedder": [one for one in ANYWHERE if one.id not in ("gone", "a-link-to-nothing")],
 }
@@ -165,7 +165,7 @@ WHERE: dict[str, list[Broken]] = {
 @pytest.mark.parametrize(
     ("where", "broken"), [pytest.param(w, b, id=f"{w}-{b.id}") for w, some in WHERE.items() for b in some]
 )
-def test_a_broken_file_changes_nothing_and_its_mending_does(world: World, where: str, broken: Broken) -> None:
+def test_a_broken_file_changes_nothing_and_its_mending_does(world: World, where: str, broken: BrokenFile) -> None:
     file = world.files[where]
     sound = file.read_bytes() if file.exists() else None
     before = world.hash
@@ -198,7 +198,7 @@ def test_a_mended_key_is_enough(world: World) -> None:
     """The settings file need not be touched again: what is wrong was in a file it names."""
     settings = world.files["settings"].read_bytes()
     world.warnings.clear()
-    put(Broken("", lambda path: path.write_bytes("sk-canary".encode("utf-16"))), world.files["key"])
+    put(BrokenFile("", lambda path: path.write_bytes("sk-canary".encode("utf-16"))), world.files["key"])
     mend(world.files["settings"], settings + b"# again\n")
     world.until(lambda: bool(world.warnings))
     assert world.served.server.runtime.models.slots.slots["simple"].key is not None
@@ -220,7 +220,7 @@ def test_the_same_mistake_again_is_said_again(world: World) -> None:
 
 
 @pytest.mark.parametrize("broken", [*ANYWHERE, *IN_TOML], ids=lambda broken: broken.id)
-def test_a_reload_that_is_asked_for_says_what_is_wrong(world: World, broken: Broken) -> None:
+def test_a_reload_that_is_asked_for_says_what_is_wrong(world: World, broken: BrokenFile) -> None:
     file = world.files["settings"]
     sound = file.read_bytes()
     put(broken, file)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import pytest
 
 from faults.asking import ask, connect, outcomes, request
-from serving import SERVERS, Served, serving
+from serving import SERVERS, RunningServer, serving
 from timing import Delays
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
@@ -41,7 +41,7 @@ REPLIES = {
 }
 
 
-class Left(NamedTuple):
+class LeaveResult(NamedTuple):
     """How it went."""
 
     asked: int
@@ -55,7 +55,7 @@ class Left(NamedTuple):
     windows: Counter[str]
 
 
-def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left:
+def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> LeaveResult:
     """So many clients go away at random moments; raises AssertionError unless all promises but the one of time hold."""
     chance = random.Random(seed)
     left_at: dict[int, float] = {}
@@ -64,7 +64,7 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
     def reply(received: Received) -> Reply:
         return REPLIES[windows[number_of(received)]] if b"number" in received.raw else Reply("Yes.")
 
-    async def one(served: Served, number: int, room: asyncio.Semaphore) -> None:
+    async def one(served: RunningServer, number: int, room: asyncio.Semaphore) -> None:
         window = windows[number] = chance.choice(WINDOWS)
         async with room:
             reader, writer = await connect(served.url)
@@ -78,7 +78,7 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
             left_at[number] = time.monotonic()
             writer.transport.abort()
 
-    async def everybody(served: Served) -> None:
+    async def everybody(served: RunningServer) -> None:
         room = asyncio.Semaphore(AT_ONCE)
         await asyncio.gather(*(one(served, number, room) for number in range(count)))
 
@@ -106,7 +106,7 @@ def leave(folder: Path, count: int, seed: int, server: str = SERVERS[0]) -> Left
     assert set(ended) == {"cancelled"}
     # One that left before its question was read has left no trace; one that reached the provider has left one.
     assert len(met) <= ended["cancelled"] <= count
-    return Left(count, len(met), max(took), delays.allow(SOON_S), ended, Counter(windows.values()))
+    return LeaveResult(count, len(met), max(took), delays.allow(SOON_S), ended, Counter(windows.values()))
 
 
 def number_of(received: Received) -> int:
@@ -115,7 +115,7 @@ def number_of(received: Received) -> int:
     return int(found[1])
 
 
-def count_tasks(served: Served) -> int:
+def count_tasks(served: RunningServer) -> int:
     return len(asyncio.all_tasks(served.loop))
 
 
@@ -134,7 +134,7 @@ def test_a_client_that_reads_nothing_is_let_go(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(app, "TAKE_S", 0.3)
     endless = Reply("word " * 200, fault=Fault("endless", "after_delta", after=100))
 
-    async def sit(served: Served, provider: ScriptedProvider) -> None:
+    async def sit(served: RunningServer, provider: ScriptedProvider) -> None:
         _, writer = await connect(served.url)
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         writer.write(request("openai-chat", "What is number 1?", stream=True))

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from faults.asking import ERROR, LAST, PATHS, Got, Wire, Written, ask, outcomes, request
-from serving import Served, serving
+from faults.asking import ERROR, LAST, PATHS, HttpResponse, LoggedOutcome, Wire, ask, outcomes, request
+from serving import RunningServer, serving
 from turnout.net.circuit import Breaker, BreakerSettings
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.fault import FaultKind, Window
@@ -120,7 +120,7 @@ ROWS = (
 class Bench:
     """A server with a faulty slot and one that works; which fault it is, each question says itself."""
 
-    def __init__(self, served: Served, folder: Path, bad: ScriptedProvider, good: ScriptedProvider) -> None:
+    def __init__(self, served: RunningServer, folder: Path, bad: ScriptedProvider, good: ScriptedProvider) -> None:
         self.served, self.folder, self.bad, self.good = served, folder, bad, good
         self.replies: dict[int, Reply] = {}
         self.number = itertools.count(1)
@@ -131,12 +131,12 @@ class Bench:
         assert found is not None
         return self.replies[int(found[1])]
 
-    async def ask(self, reply: Reply, wire: Wire, model: str, *, stream: bool) -> Got:
+    async def ask(self, reply: Reply, wire: Wire, model: str, *, stream: bool) -> HttpResponse:
         number = next(self.number)
         self.replies[number] = reply
         return await ask(self.served.url, request(wire, f"This is cell {number}.", model=model, stream=stream))
 
-    def written(self, got: Got) -> Written:
+    def written(self, got: HttpResponse) -> LoggedOutcome:
         return outcomes(self.served, self.folder)[got.headers["x-turnout-decision"]]
 
 
@@ -156,11 +156,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield Bench(served, folder, bad, good)
 
 
-def ends(got: Got, wire: Wire) -> int:
+def ends(got: HttpResponse, wire: Wire) -> int:
     return got.body.count(LAST[wire])
 
 
-def hold(bench: Bench, cell: Cell, wire: Wire, stream: bool, chained: Got, alone: Got) -> None:
+def hold(bench: Bench, cell: Cell, wire: Wire, stream: bool, chained: HttpResponse, alone: HttpResponse) -> None:
     """What the table promises of one cell."""
     for got in (chained, alone):
         assert got.whole, "an answer that is cut is ended all the same"
@@ -214,11 +214,11 @@ def test_a_failing_provider_is_replaced_or_reported(bench: Bench, one: Row) -> N
     # Ten megabytes at a time are enough for what a first token may take here.
     room = asyncio.Semaphore(1 if one.fault == "big_event" else 8)
 
-    async def cell(wire: Wire, stream: bool, model: str) -> Got:
+    async def cell(wire: Wire, stream: bool, model: str) -> HttpResponse:
         async with room:
             return await bench.ask(one.reply, wire, model, stream=stream)
 
-    async def cells() -> list[Got]:
+    async def cells() -> list[HttpResponse]:
         return await asyncio.gather(*(cell(*column, model) for column in columns for model in ("SIMPLE", "bad/one")))
 
     if one.fault == "refuse":

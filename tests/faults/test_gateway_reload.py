@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from faults.asking import LAST, Got, ask, connect, get, outcomes, request, understand
-from serving import Served, serving
+from faults.asking import LAST, HttpResponse, ask, connect, get, outcomes, request, understand
+from serving import RunningServer, serving
 from toml_router import LOCAL
 from turnout.testing import Reply, ScriptedProvider
 
@@ -49,16 +49,16 @@ class Reloads(NamedTuple):
 def reload_under_load(folder: Path, times: int, seed: int) -> Reloads:
     chance = random.Random(seed)
     over = asyncio.Event()
-    found: list[Got] = []
+    found: list[HttpResponse] = []
 
-    async def client(served: Served, number: int) -> None:
+    async def client(served: RunningServer, number: int) -> None:
         turn = 0
         while not over.is_set():
             turn += 1
             sent = request("openai-chat", f"Say {number}, {turn}.", stream=bool(turn % 2))
             found.append(await ask(served.url, sent))
 
-    async def reload(served: Served, text: str) -> Any:
+    async def reload(served: RunningServer, text: str) -> Any:
         file = folder / "turnout.toml"
         part = file.with_suffix(".part")
         await asyncio.to_thread(part.write_text, text, encoding="utf-8")
@@ -72,7 +72,7 @@ def reload_under_load(folder: Path, times: int, seed: int) -> Reloads:
         assert got.status == 200, got
         return msgspec.json.decode(got.body)
 
-    async def everybody(served: Served, texts: dict[str, str]) -> tuple[int, int]:
+    async def everybody(served: RunningServer, texts: dict[str, str]) -> tuple[int, int]:
         clients = [asyncio.create_task(client(served, number)) for number in range(CLIENTS)]
         kept = swapped = 0
         try:

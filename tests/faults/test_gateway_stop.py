@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from faults.asking import ERROR, LAST, Got, ask, get, request, understand
+from faults.asking import ERROR, LAST, HttpResponse, ask, get, request, understand
 from faults.asking import connect as connected
 from turnout.testing import Fault, Reply, ScriptedProvider
 from turnout.testing.reply import Received
@@ -79,19 +79,19 @@ def kind_of(received: Received) -> Reply:
     return LONG
 
 
-class Stopped(NamedTuple):
+class StopResult(NamedTuple):
     code: int
     seconds: float
     ends: Counter[str]
     """How the streams and the others ended, as their clients see it."""
-    late: list[Got]
+    late: list[HttpResponse]
     """What was asked after the server had been told."""
     rows: Counter[str]
     decisions: int
     errors: str
 
 
-def end_of(got: Got) -> str:
+def end_of(got: HttpResponse) -> str:
     if got.status != 200:
         return str(got.status)
     if got.body.count(LAST["openai-chat"]):
@@ -99,16 +99,16 @@ def end_of(got: Got) -> str:
     return "error event" if got.whole and ERROR["openai-chat"] in got.body else "truncated"
 
 
-async def stop(server: Running, provider: ScriptedProvider, kinds: dict[str, int], *, twice: bool) -> Stopped:
+async def stop(server: Running, provider: ScriptedProvider, kinds: dict[str, int], *, twice: bool) -> StopResult:
     """Open streams, tell the server to stop, watch."""
 
-    async def one(kind: str, number: int) -> Got:
+    async def one(kind: str, number: int) -> HttpResponse:
         reader, writer = await connected(server.url)
         try:
             writer.write(request("openai-chat", f"A {kind} one, number {number}.", stream=kind != "silent plain"))
             return understand(await reader.read())
         except ConnectionError:
-            return Got(0, {}, b"", 0.0, whole=False)
+            return HttpResponse(0, {}, b"", 0.0, whole=False)
         finally:
             writer.close()
 
@@ -134,10 +134,10 @@ async def stop(server: Running, provider: ScriptedProvider, kinds: dict[str, int
     code = await asyncio.to_thread(server.process.wait, 60)
     seconds = time.monotonic() - began
     ends = Counter(end_of(got) if got.status else "closed" for got in await asyncio.gather(*asked))
-    return Stopped(code, seconds, ends, late, Counter(), 0, "")
+    return StopResult(code, seconds, ends, late, Counter(), 0, "")
 
 
-def stopped(folder: Path, kinds: dict[str, int], *, drain_s: float = DRAIN_S, twice: bool = False) -> Stopped:
+def stopped(folder: Path, kinds: dict[str, int], *, drain_s: float = DRAIN_S, twice: bool = False) -> StopResult:
     with ScriptedProvider.in_thread(kind_of) as provider, running(folder, provider, drain_s) as server:
         found = asyncio.run(stop(server, provider, kinds, twice=twice))
     with closing(sqlite3.connect(folder / "turnout.db")) as connection:

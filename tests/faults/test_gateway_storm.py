@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from faults.asking import Got, ask, outcomes, request
+from faults.asking import HttpResponse, ask, outcomes, request
 from serving import serving
 from turnout.net.circuit import Breaker, BreakerSettings
 from turnout.testing import Fault, Reply, ScriptedProvider
@@ -49,10 +49,10 @@ CASES = (
 def test_retries_stay_a_small_share(tmp_path: Path, case: Case) -> None:
     together, each = 80, 3
 
-    async def client(url: str, number: int) -> list[Got]:
+    async def client(url: str, number: int) -> list[HttpResponse]:
         return [await ask(url, request("openai-chat", f"Question {number}, {turn}.")) for turn in range(each)]
 
-    async def everybody(url: str) -> list[list[Got]]:
+    async def everybody(url: str) -> list[list[HttpResponse]]:
         return await asyncio.gather(*(client(url, number) for number in range(together)))
 
     with (

@@ -52,7 +52,7 @@ class Gate:
         return int(self._backend.write(rows))
 
 
-class Poisoned:
+class PoisonedBackend:
     """A backend that refuses certain decisions for what they say, and fails once where it is told to."""
 
     def __init__(self, backend: Any, poison: Sequence[str], fails: int = 0) -> None:
@@ -121,7 +121,7 @@ class TestReceipts:
         """Set aside is not stored: whoever asked for it to be must know."""
         store = opened(durability="strict")
         asked = decisions(9)
-        poisoned = Poisoned(store.backend, [asked[4].id])
+        poisoned = PoisonedBackend(store.backend, [asked[4].id])
         gate = Gate(poisoned)
         store.journal.backend = gate
         receipts = [waits(store, decision) for decision in asked]
@@ -137,7 +137,7 @@ class TestReceipts:
         """The writer may be done with a row before its caller has begun to wait."""
         store = opened(durability="strict")
         good, bad = decisions(2)
-        store.journal.backend = Poisoned(store.backend, [bad.id])
+        store.journal.backend = PoisonedBackend(store.backend, [bad.id])
         written = [store.journal.encoder.decision(one) for one in (good, bad)]
         asked = [(lines, store.journal.spool.append(lines)) for lines in written]
         assert store.flush(SOON_S)
@@ -150,7 +150,7 @@ class TestReceipts:
         self, opened: Callable[..., Store], stored: Callable[[], list[str]]
     ) -> None:
         store = opened(durability="strict")
-        store.journal.backend = Poisoned(store.backend, (), fails=3)
+        store.journal.backend = PoisonedBackend(store.backend, (), fails=3)
         acked, refused = [], []
         for decision in decisions(8):
             try:
@@ -502,7 +502,7 @@ class TestFailEveryOperationOnce:
         store = opened()
         asked = decisions(40)
         poison = [asked[7].id, asked[31].id]
-        store.journal.backend = Poisoned(store.backend, poison, fails)
+        store.journal.backend = PoisonedBackend(store.backend, poison, fails)
         for decision in asked:
             store.record(decision)
         assert store.flush(SOON_S)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from faults import rounds, workload
-from faults.rounds import SCENARIOS, Failed, Scenario, play
+from faults.rounds import SCENARIOS, RoundFailed, Scenario, play
 
 
 @pytest.mark.alike(3)
@@ -56,5 +56,5 @@ def test_the_rounds_are_able_to_fail() -> None:
         "there are parts without the question": reader(row, *parts, stray=1),
     }
     for message, read in wrong.items():
-        with pytest.raises(Failed, match=message):
+        with pytest.raises(RoundFailed, match=message):
             rounds.check(read, promised, "self", 0)

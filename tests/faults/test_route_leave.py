@@ -17,7 +17,7 @@ import pytest
 from faults.asking import connect
 from faults.test_gateway_leave import SOON_S, eventually
 from secured_server import call, chat, forget, id_of, make_key, secured_server
-from serving import Served
+from serving import RunningServer
 from stored_decisions import select
 from timing import Delays
 from turnout.testing import Fault, Received, Reply, ScriptedProvider
@@ -27,7 +27,7 @@ PRICES = "prices = { input_usd = 5.0, output_usd = 5.0 }"
 ANSWER_USD = 0.0001
 VAGUE = "Tell me about the harbour and what people there thought of it at the time, number {number}"
 
-Pair = tuple[Served, ScriptedProvider]
+Pair = tuple[RunningServer, ScriptedProvider]
 
 
 @pytest.fixture(params=["batched", "strict"])
@@ -47,7 +47,7 @@ def batch(count: int) -> dict[str, Any]:
     return {"queries": [{"text": VAGUE.format(number=number)} for number in range(count)]}
 
 
-def leave(served: Served, provider: ScriptedProvider, request: bytes, after: int) -> float:
+def leave(served: RunningServer, provider: ScriptedProvider, request: bytes, after: int) -> float:
     """Send it and leave when so many questions have reached the classifier; when that was."""
 
     async def client() -> float:
@@ -63,7 +63,7 @@ def leave(served: Served, provider: ScriptedProvider, request: bytes, after: int
     return asyncio.run(client())
 
 
-def decided(served: Served, folder: Path) -> int:
+def decided(served: RunningServer, folder: Path) -> int:
     assert served.store.flush(10.0)
     rows: list[tuple[int]] = select(f"sqlite:///{folder}/left/turnout.db", "select count(*) from decisions")
     return rows[0][0]

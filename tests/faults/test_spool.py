@@ -48,12 +48,12 @@ def test_a_segment_is_not_removed_while_it_is_being_made(tmp_path: Path) -> None
     """The reader looks between the listing of a new file and the first write to it."""
     spool = Spool(tmp_path, LIMIT)
 
-    class Watched(deque[Any]):
+    class WatchedSpool(deque[Any]):
         def append(self, segment: Any) -> None:
             super().append(segment)
             assert spool.take() == b""
 
-    spool._segments = Watched()
+    spool._segments = WatchedSpool()
     spool.append(line(b"a"))
     assert drain(spool) == [b"a"]
 

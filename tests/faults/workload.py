@@ -22,12 +22,12 @@ LONGEST = 400
 SETTLED = 10
 
 
-class Routed(NamedTuple):
+class RoutedDecision(NamedTuple):
     """What a decision comes to, parts below it."""
 
     routes: tuple[str, ...]
     by: str
-    parts: tuple[Routed, ...]
+    parts: tuple[RoutedDecision, ...]
 
 
 @cache
@@ -58,10 +58,10 @@ def decide(worker: str, number: int) -> Decision:
 
 
 @cache
-def expected(profile: str, text: str) -> Routed:
+def expected(profile: str, text: str) -> RoutedDecision:
     """What routing gives when nothing is written down."""
     return routed(router(profile).route_sync(text))
 
 
-def routed(decision: Decision) -> Routed:
-    return Routed(decision.routes, decision.by, tuple(routed(part) for part in decision.parts))
+def routed(decision: Decision) -> RoutedDecision:
+    return RoutedDecision(decision.routes, decision.by, tuple(routed(part) for part in decision.parts))

@@ -34,7 +34,7 @@ def caller(**fields: Any) -> Caller:
     return Caller(**({"key_id": "k", "tenant": "", "scopes": frozenset(("ask",)), "budget": Budget()} | fields))
 
 
-class Told(NamedTuple):
+class GatewayResponse(NamedTuple):
     status: int
     headers: dict[str, str]
     body: bytes
@@ -63,7 +63,7 @@ class Bench:
         wire: Wire = "openai-chat",
         who: Caller = ANYONE,
         **more: Any,
-    ) -> Told:
+    ) -> GatewayResponse:
         """One request, its answer read to the end. `content` is the user's message, or a list of messages."""
         return await read(await self.gateway.handle(wire, request(model, content, wire, **more), who, {}))
 
@@ -78,7 +78,7 @@ class Bench:
             provider._requests.clear()
         self.gateway.models.breakers.clear()
 
-    def outcome(self, told: Told | str, tenant: str = "") -> Outcome:
+    def outcome(self, told: GatewayResponse | str, tenant: str = "") -> Outcome:
         assert self.store.flush(5.0)
         found = self.store.records(tenant).outcome(told if isinstance(told, str) else told.decision)
         assert found is not None
@@ -102,13 +102,13 @@ def request(model: str, content: Any, wire: Wire, **more: Any) -> bytes:
     return msgspec.json.encode({"model": model, field: messages} | limit | more)
 
 
-async def read(answer: Answer) -> Told:
+async def read(answer: Answer) -> GatewayResponse:
     headers = {name.decode(): value.decode() for name, value in answer.headers}
     body = answer.body
     if not isinstance(body, bytes):
         async with contextlib.aclosing(body):
             body = b"".join([piece async for piece in body])
-    return Told(answer.status, headers, body, headers.get("x-turnout-decision", ""))
+    return GatewayResponse(answer.status, headers, body, headers.get("x-turnout-decision", ""))
 
 
 @cache

@@ -26,7 +26,7 @@ CLASSIFIER_PRICES = Prices(10.0, 10.0)
 # --- tokens and money
 
 
-class Used(NamedTuple):
+class UsedCase(NamedTuple):
     id: str
     stream: bool
     reply: Reply
@@ -36,11 +36,11 @@ class Used(NamedTuple):
 
 
 USED = [
-    Used("whole", False, Reply(usage=(1000, 100)), (1000, 100), 0.003),
-    Used("stream", True, Reply(usage=(1000, 100)), (1000, 100), 0.003),
-    Used("whole-cached", False, Reply(usage=(1000, 100), cached=800), (1000, 100), 0.00156),
-    Used("stream-cached", True, Reply(usage=(1000, 100), cached=800), (1000, 100), 0.00156),
-    Used("stream-slow", True, Reply("a b c", usage=(1000, 100), chunk_delay_s=0.01), (1000, 100), 0.003),
+    UsedCase("whole", False, Reply(usage=(1000, 100)), (1000, 100), 0.003),
+    UsedCase("stream", True, Reply(usage=(1000, 100)), (1000, 100), 0.003),
+    UsedCase("whole-cached", False, Reply(usage=(1000, 100), cached=800), (1000, 100), 0.00156),
+    UsedCase("stream-cached", True, Reply(usage=(1000, 100), cached=800), (1000, 100), 0.00156),
+    UsedCase("stream-slow", True, Reply("a b c", usage=(1000, 100), chunk_delay_s=0.01), (1000, 100), 0.003),
 ]
 
 

@@ -224,7 +224,7 @@ def test_a_slot_without_its_key_is_skipped_with_a_reason(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
-class Skipped(NamedTuple):
+class SkippedCase(NamedTuple):
     id: str
     slot: dict[str, Any]
     more: dict[str, Any]
@@ -234,22 +234,22 @@ class Skipped(NamedTuple):
 
 IMAGE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]
 SKIPPED = [
-    Skipped("images", {"images": False}, {}, "slot.images", IMAGE),
-    Skipped("tools", {"tools": False}, {"tools": [{"type": "function"}]}, "slot.tools"),
-    Skipped("window", {"context_tokens": 1100}, {"max_tokens": 1200}, "slot.window"),
-    Skipped("window-of-the-prompt", {"context_tokens": 1100}, {}, "slot.window", "word " * 200),
-    Skipped("wire", {"wires": ("anthropic-messages",)}, {}, "slot.wire"),
+    SkippedCase("images", {"images": False}, {}, "slot.images", IMAGE),
+    SkippedCase("tools", {"tools": False}, {"tools": [{"type": "function"}]}, "slot.tools"),
+    SkippedCase("window", {"context_tokens": 1100}, {"max_tokens": 1200}, "slot.window"),
+    SkippedCase("window-of-the-prompt", {"context_tokens": 1100}, {}, "slot.window", "word " * 200),
+    SkippedCase("wire", {"wires": ("anthropic-messages",)}, {}, "slot.wire"),
 ]
 NOT_SKIPPED = [
-    Skipped("no-images", {"images": False}, {}, ""),
-    Skipped("no-tools", {"tools": False}, {"tools": []}, ""),
-    Skipped("null-tools", {"tools": False}, {"tools": None}, ""),
-    Skipped("small-enough", {"context_tokens": 1100}, {"max_completion_tokens": 50}, ""),
+    SkippedCase("no-images", {"images": False}, {}, ""),
+    SkippedCase("no-tools", {"tools": False}, {"tools": []}, ""),
+    SkippedCase("null-tools", {"tools": False}, {"tools": None}, ""),
+    SkippedCase("small-enough", {"context_tokens": 1100}, {"max_completion_tokens": 50}, ""),
 ]
 
 
 @pytest.mark.parametrize("case", [*SKIPPED, *NOT_SKIPPED], ids=lambda case: case.id)
-def test_a_slot_that_cannot_is_skipped(tmp_path: Path, case: Skipped) -> None:
+def test_a_slot_that_cannot_is_skipped(tmp_path: Path, case: SkippedCase) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path, simple=case.slot) as bench:
             told = await bench.ask("simple", case.content, **case.more)

@@ -163,7 +163,7 @@ def test_a_conversation_is_known_by_its_beginning() -> None:
     assert not of(ResponsesFormat(), input="b", previous_response_id=None).bound
 
 
-class Carried(NamedTuple):
+class CarriedCase(NamedTuple):
     id: str
     asked: Any
     bound: bool
@@ -197,34 +197,34 @@ RESULT = {"type": "tool_result", "tool_use_id": "t"}
 NOTE = {"type": "text", "text": "<system-reminder>\nProve it step by step.\n</system-reminder>\n"}
 LATER = {"role": "system", "content": "The date has changed."}
 CARRIED = [
-    Carried("chat", chat(A), False, True),
-    Carried("chat-tool", chat(A, CALLED, {"role": "tool", "content": "x"}), True, False),
-    Carried("chat-after-a-tool", chat(A, CALLED, B), True, True),
-    Carried("chat-null", chat(A, CALLED | {"tool_calls": None}, B), False, True),
-    Carried("thinking", messages(A, THOUGHT, B), True, True),
-    Carried("redacted", messages(A, said({"type": "redacted_thinking", "data": "x"}), B), True, True),
-    Carried("tool-use", messages(A, said({"type": "tool_use", "id": "t"}), given(RESULT)), True, False),
-    Carried("result-with-words", messages(given(RESULT, {"type": "text", "text": "and?"})), False, True),
-    Carried("prefill", messages(A, {"role": "assistant", "content": "{"}), False, False),
-    Carried("result-with-a-note", messages(given(RESULT, NOTE, NOTE)), False, False),
-    Carried(
+    CarriedCase("chat", chat(A), False, True),
+    CarriedCase("chat-tool", chat(A, CALLED, {"role": "tool", "content": "x"}), True, False),
+    CarriedCase("chat-after-a-tool", chat(A, CALLED, B), True, True),
+    CarriedCase("chat-null", chat(A, CALLED | {"tool_calls": None}, B), False, True),
+    CarriedCase("thinking", messages(A, THOUGHT, B), True, True),
+    CarriedCase("redacted", messages(A, said({"type": "redacted_thinking", "data": "x"}), B), True, True),
+    CarriedCase("tool-use", messages(A, said({"type": "tool_use", "id": "t"}), given(RESULT)), True, False),
+    CarriedCase("result-with-words", messages(given(RESULT, {"type": "text", "text": "and?"})), False, True),
+    CarriedCase("prefill", messages(A, {"role": "assistant", "content": "{"}), False, False),
+    CarriedCase("result-with-a-note", messages(given(RESULT, NOTE, NOTE)), False, False),
+    CarriedCase(
         "result-with-a-note-and-words", messages(given(RESULT, NOTE, {"type": "text", "text": "and?"})), False, True
     ),
-    Carried("note-without-a-result", messages(given(NOTE)), False, True),
-    Carried("instructions-after-words", messages(A, LATER), False, True),
-    Carried("instructions-after-a-result", messages(A, given(RESULT), LATER), False, False),
-    Carried("instructions-alone", messages(LATER), False, False),
-    Carried("chat-instructions-after-words", chat(A, {"role": "developer", "content": "x"}), False, True),
-    Carried("chat-instructions-after-a-tool", chat(A, CALLED, {"role": "tool"}, LATER), True, False),
-    Carried("responses-instructions-after-words", responses(A, {"role": "developer", "content": "x"}), False, True),
-    Carried("responses", of(ResponsesFormat(), input="a"), False, True),
-    Carried("reasoning", responses(A, {"type": "reasoning", "encrypted_content": "x"}, B), True, True),
-    Carried("output", responses(A, {"type": "function_call"}, {"type": "function_call_output"}), True, False),
+    CarriedCase("note-without-a-result", messages(given(NOTE)), False, True),
+    CarriedCase("instructions-after-words", messages(A, LATER), False, True),
+    CarriedCase("instructions-after-a-result", messages(A, given(RESULT), LATER), False, False),
+    CarriedCase("instructions-alone", messages(LATER), False, False),
+    CarriedCase("chat-instructions-after-words", chat(A, {"role": "developer", "content": "x"}), False, True),
+    CarriedCase("chat-instructions-after-a-tool", chat(A, CALLED, {"role": "tool"}, LATER), True, False),
+    CarriedCase("responses-instructions-after-words", responses(A, {"role": "developer", "content": "x"}), False, True),
+    CarriedCase("responses", of(ResponsesFormat(), input="a"), False, True),
+    CarriedCase("reasoning", responses(A, {"type": "reasoning", "encrypted_content": "x"}, B), True, True),
+    CarriedCase("output", responses(A, {"type": "function_call"}, {"type": "function_call_output"}), True, False),
 ]
 
 
 @pytest.mark.parametrize("case", CARRIED, ids=lambda case: case.id)
-def test_what_a_conversation_carries(case: Carried) -> None:
+def test_what_a_conversation_carries(case: CarriedCase) -> None:
     assert (case.asked.bound, case.asked.fresh) == (case.bound, case.fresh)
 
 

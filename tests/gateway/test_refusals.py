@@ -200,7 +200,7 @@ def test_an_error_inside_an_answer_is_judged_the_same(tmp_path: Path, case: Insi
 # --- the provider's names
 
 
-class Kept(NamedTuple):
+class KeptCase(NamedTuple):
     id: str
     wire: Wire
     said: dict[str, Any]
@@ -209,19 +209,21 @@ class Kept(NamedTuple):
 
 LIMIT = {"message": "too long", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
 KEPT = [
-    Kept("chat", "openai-chat", LIMIT, LIMIT),
-    Kept("responses", "openai-responses", LIMIT, LIMIT),
-    Kept("null", "openai-chat", LIMIT | {"code": None, "param": None}, LIMIT | {"code": None, "param": None}),
-    Kept("number", "openai-chat", LIMIT | {"code": 400}, LIMIT | {"code": 400}),
-    Kept("odd", "openai-chat", LIMIT | {"code": [1], "param": {}, "type": 7}, LIMIT | {"code": None, "param": None}),
-    Kept("huge", "openai-chat", LIMIT | {"code": 10**30}, LIMIT | {"code": None}),
-    Kept("messages", "anthropic-messages", {"type": "billing_error", "message": "no"}, {"type": "billing_error"}),
-    Kept("messages-without", "anthropic-messages", {"message": "no"}, {"type": "invalid_request_error"}),
+    KeptCase("chat", "openai-chat", LIMIT, LIMIT),
+    KeptCase("responses", "openai-responses", LIMIT, LIMIT),
+    KeptCase("null", "openai-chat", LIMIT | {"code": None, "param": None}, LIMIT | {"code": None, "param": None}),
+    KeptCase("number", "openai-chat", LIMIT | {"code": 400}, LIMIT | {"code": 400}),
+    KeptCase(
+        "odd", "openai-chat", LIMIT | {"code": [1], "param": {}, "type": 7}, LIMIT | {"code": None, "param": None}
+    ),
+    KeptCase("huge", "openai-chat", LIMIT | {"code": 10**30}, LIMIT | {"code": None}),
+    KeptCase("messages", "anthropic-messages", {"type": "billing_error", "message": "no"}, {"type": "billing_error"}),
+    KeptCase("messages-without", "anthropic-messages", {"message": "no"}, {"type": "invalid_request_error"}),
 ]
 
 
 @pytest.mark.parametrize("case", KEPT, ids=lambda case: case.id)
-def test_a_providers_names_for_an_error_are_kept(tmp_path: Path, case: Kept) -> None:
+def test_a_providers_names_for_an_error_are_kept(tmp_path: Path, case: KeptCase) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             body = msgspec.json.encode({"type": "error", "error": case.said})

@@ -570,7 +570,7 @@ def test_a_picture_is_not_counted_by_its_bytes(tmp_path: Path) -> None:
 # --- what no list has a price for
 
 
-class Unpriced(NamedTuple):
+class UnpricedCase(NamedTuple):
     id: str
     wire: Wire
     more: dict[str, Any]
@@ -583,32 +583,36 @@ def group(*tools: Any) -> dict[str, Any]:
 
 CLEAR = {"type": "clear_thinking_20251015", "keep": "all"}
 UNPRICED = [
-    Unpriced("priority", "openai-chat", {"service_tier": "priority"}),
-    Unpriced("priority-responses", "openai-responses", {"service_tier": "priority"}),
-    Unpriced("audio", "openai-chat", {"modalities": ["text", "audio"], "audio": {"voice": "alloy"}}),
-    Unpriced("models", "openai-chat", {"models": ["somebody/else"]}),
-    Unpriced("plugins", "openai-chat", {"plugins": [{"id": "web"}]}),
-    Unpriced("search", "openai-chat", {"web_search_options": {"x": 1}}),
-    Unpriced("background", "openai-responses", {"background": True}),
-    Unpriced("compaction", "anthropic-messages", {"context_management": {"edits": [{"type": "compact"}]}}),
-    Unpriced("compaction-too", "anthropic-messages", {"context_management": {"edits": [CLEAR, {"type": "compact"}]}}),
-    Unpriced("management-unreadable", "anthropic-messages", {"context_management": [CLEAR]}),
-    Unpriced("compaction-responses", "openai-responses", {"context_management": [{"type": "compaction"}]}),
-    Unpriced("fast", "anthropic-messages", {"speed": "fast"}),
-    Unpriced("web-search", "anthropic-messages", {"tools": [{"type": "web_search_20250305", "name": "s"}]}, True),
-    Unpriced("mcp", "anthropic-messages", {"mcp_servers": [{"url": "https://example.com"}]}, True),
-    Unpriced("web-search-responses", "openai-responses", {"tools": [{"type": "web_search"}]}, True),
-    Unpriced("container", "openai-responses", {"tools": [{"type": "shell", "environment": {"type": "auto"}}]}, True),
-    Unpriced("interpreter", "openai-responses", {"tools": [{"type": "code_interpreter"}]}, True),
-    Unpriced("grouped", "openai-responses", {"tools": [group({"type": "function"}, {"type": "web_search"})]}, True),
-    Unpriced("grouped-deeper", "openai-responses", {"tools": [group(group({"type": "web_search"}))]}, True),
-    Unpriced("grouped-unreadably", "openai-responses", {"tools": [group(1)]}, True),
-    Unpriced("no-group", "openai-responses", {"tools": [{"type": "namespace", "tools": None}]}, True),
+    UnpricedCase("priority", "openai-chat", {"service_tier": "priority"}),
+    UnpricedCase("priority-responses", "openai-responses", {"service_tier": "priority"}),
+    UnpricedCase("audio", "openai-chat", {"modalities": ["text", "audio"], "audio": {"voice": "alloy"}}),
+    UnpricedCase("models", "openai-chat", {"models": ["somebody/else"]}),
+    UnpricedCase("plugins", "openai-chat", {"plugins": [{"id": "web"}]}),
+    UnpricedCase("search", "openai-chat", {"web_search_options": {"x": 1}}),
+    UnpricedCase("background", "openai-responses", {"background": True}),
+    UnpricedCase("compaction", "anthropic-messages", {"context_management": {"edits": [{"type": "compact"}]}}),
+    UnpricedCase(
+        "compaction-too", "anthropic-messages", {"context_management": {"edits": [CLEAR, {"type": "compact"}]}}
+    ),
+    UnpricedCase("management-unreadable", "anthropic-messages", {"context_management": [CLEAR]}),
+    UnpricedCase("compaction-responses", "openai-responses", {"context_management": [{"type": "compaction"}]}),
+    UnpricedCase("fast", "anthropic-messages", {"speed": "fast"}),
+    UnpricedCase("web-search", "anthropic-messages", {"tools": [{"type": "web_search_20250305", "name": "s"}]}, True),
+    UnpricedCase("mcp", "anthropic-messages", {"mcp_servers": [{"url": "https://example.com"}]}, True),
+    UnpricedCase("web-search-responses", "openai-responses", {"tools": [{"type": "web_search"}]}, True),
+    UnpricedCase(
+        "container", "openai-responses", {"tools": [{"type": "shell", "environment": {"type": "auto"}}]}, True
+    ),
+    UnpricedCase("interpreter", "openai-responses", {"tools": [{"type": "code_interpreter"}]}, True),
+    UnpricedCase("grouped", "openai-responses", {"tools": [group({"type": "function"}, {"type": "web_search"})]}, True),
+    UnpricedCase("grouped-deeper", "openai-responses", {"tools": [group(group({"type": "web_search"}))]}, True),
+    UnpricedCase("grouped-unreadably", "openai-responses", {"tools": [group(1)]}, True),
+    UnpricedCase("no-group", "openai-responses", {"tools": [{"type": "namespace", "tools": None}]}, True),
 ]
 
 
 @pytest.mark.parametrize("case", UNPRICED, ids=lambda case: case.id)
-def test_what_has_no_price_is_not_asked_for_under_a_budget(tmp_path: Path, case: Unpriced) -> None:
+def test_what_has_no_price_is_not_asked_for_under_a_budget(tmp_path: Path, case: UnpricedCase) -> None:
     async def scenario(bench: Bench) -> None:
         told = await send(bench, case.wire, Budget(1.0), max_tokens=16, **case.more)
         assert (told.status, bench.asked) == (403, []), told.body
@@ -629,7 +633,7 @@ def test_a_conversation_may_leave_out_what_it_no_longer_needs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("case", [one for one in UNPRICED if one.hosted], ids=lambda case: case.id)
-def test_tools_that_a_provider_runs_cost_what_is_allowed_for_them(tmp_path: Path, case: Unpriced) -> None:
+def test_tools_that_a_provider_runs_cost_what_is_allowed_for_them(tmp_path: Path, case: UnpricedCase) -> None:
     async def scenario(bench: Bench) -> None:
         bench.providers["medium"].default = Reply(usage=(1000, 100))
         budget = Budget(1.0)

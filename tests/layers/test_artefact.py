@@ -153,7 +153,7 @@ def test_the_digest_is_of_what_decides(tmp_path: Path) -> None:
         assert digest_of(replace(one, **change)) != one.digest
 
 
-class Tampered(NamedTuple):
+class TamperedCase(NamedTuple):
     id: str
     change: Callable[[dict[str, Any]], None]
     said: str
@@ -173,33 +173,33 @@ def _poke(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 # Whoever changes the weights and signs them anew: the hashes are right, the arrays are not.
 TAMPERED = [
-    Tampered("NaN", _poke("vector_weights", np.nan), "vector_weights has numbers that are not finite"),
-    Tampered("infinity", _poke("shape", np.inf), "shape has numbers that are not finite"),
-    Tampered("beyond sums", _poke("bias", 3e38), "bias has numbers beyond 1e+30"),
-    Tampered("a label less", _put("table", lambda a: a[:, :-1]), "table is uint8"),
-    Tampered("a bucket less", _put("table", lambda a: a[:-1]), "table is uint8"),
-    Tampered("labels for buckets", _put("table", lambda a: a.T), "table is uint8"),
-    Tampered("learnt many times", _poke("table", 7), "are neither learnt nor not"),
-    Tampered("a number less", _put("shape", lambda a: a[:-1]), "shape is float32"),
-    Tampered("signed", _put("table", lambda a: a.astype(np.int8)), "table is int8"),
-    Tampered("wrong type", _put("bias", lambda a: a.astype(np.float64)), "not float32"),
-    Tampered("wrong rank", _put("bank", lambda a: a.ravel()), "bank is float16"),
-    Tampered("missing", lambda arrays: arrays.pop("bank"), "no array 'bank'"),
-    Tampered("more", _put("code", np.zeros(1)), "'code' is not an array of a student"),
-    Tampered("bank too short", _put("bank_starts", lambda a: a + 1), "do not divide the bank"),
+    TamperedCase("NaN", _poke("vector_weights", np.nan), "vector_weights has numbers that are not finite"),
+    TamperedCase("infinity", _poke("shape", np.inf), "shape has numbers that are not finite"),
+    TamperedCase("beyond sums", _poke("bias", 3e38), "bias has numbers beyond 1e+30"),
+    TamperedCase("a label less", _put("table", lambda a: a[:, :-1]), "table is uint8"),
+    TamperedCase("a bucket less", _put("table", lambda a: a[:-1]), "table is uint8"),
+    TamperedCase("labels for buckets", _put("table", lambda a: a.T), "table is uint8"),
+    TamperedCase("learnt many times", _poke("table", 7), "are neither learnt nor not"),
+    TamperedCase("a number less", _put("shape", lambda a: a[:-1]), "shape is float32"),
+    TamperedCase("signed", _put("table", lambda a: a.astype(np.int8)), "table is int8"),
+    TamperedCase("wrong type", _put("bias", lambda a: a.astype(np.float64)), "not float32"),
+    TamperedCase("wrong rank", _put("bank", lambda a: a.ravel()), "bank is float16"),
+    TamperedCase("missing", lambda arrays: arrays.pop("bank"), "no array 'bank'"),
+    TamperedCase("more", _put("code", np.zeros(1)), "'code' is not an array of a student"),
+    TamperedCase("bank too short", _put("bank_starts", lambda a: a + 1), "do not divide the bank"),
 ]
 # The same of a student of the first version.
 TAMPERED_FIRST = [
-    Tampered("infinity", _poke("ngram_scales", np.inf), "ngram_scales has numbers that are not finite"),
-    Tampered("a label less", _put("ngram_weights", lambda a: a[:, :-1]), "ngram_weights is int8"),
-    Tampered("a row less", _put("ngram_scales", lambda a: a[:-1]), "ngram_scales is float32"),
-    Tampered("wrong type", _put("ngram_bias", lambda a: a.astype(np.float64)), "not float32"),
-    Tampered("bucket too large", _poke("ngram_rows", 2**31), "not rising numbers"),
-    Tampered("buckets twice", _put("ngram_rows", np.zeros_like), "not rising numbers"),
+    TamperedCase("infinity", _poke("ngram_scales", np.inf), "ngram_scales has numbers that are not finite"),
+    TamperedCase("a label less", _put("ngram_weights", lambda a: a[:, :-1]), "ngram_weights is int8"),
+    TamperedCase("a row less", _put("ngram_scales", lambda a: a[:-1]), "ngram_scales is float32"),
+    TamperedCase("wrong type", _put("ngram_bias", lambda a: a.astype(np.float64)), "not float32"),
+    TamperedCase("bucket too large", _poke("ngram_rows", 2**31), "not rising numbers"),
+    TamperedCase("buckets twice", _put("ngram_rows", np.zeros_like), "not rising numbers"),
 ]
 
 
-def _refuse(case: Tampered, folder: Path, given: Mapping[str, Any], *, vectors: bool = True) -> None:
+def _refuse(case: TamperedCase, folder: Path, given: Mapping[str, Any], *, vectors: bool = True) -> None:
     arrays = dict(given)
     if case.id == "more":
         arrays["code"] = np.zeros(1)
@@ -212,7 +212,7 @@ def _refuse(case: Tampered, folder: Path, given: Mapping[str, Any], *, vectors: 
 
 
 @pytest.mark.parametrize("case", TAMPERED, ids=lambda case: case.id)
-def test_signed_nonsense_is_refused(case: Tampered, folder: Path) -> None:
+def test_signed_nonsense_is_refused(case: TamperedCase, folder: Path) -> None:
     _refuse(case, folder, FITTED.arrays)
 
 
@@ -220,13 +220,13 @@ OF_WORDS = [case for case in TAMPERED if "vector" not in case.said and "divide" 
 
 
 @pytest.mark.parametrize("case", OF_WORDS, ids=lambda case: case.id)
-def test_signed_nonsense_is_refused_without_numpy_too(case: Tampered, folder: Path) -> None:
+def test_signed_nonsense_is_refused_without_numpy_too(case: TamperedCase, folder: Path) -> None:
     """What words alone are judged by is read by plain Python, and said in the same words."""
     _refuse(case, folder, FITTED.arrays, vectors=False)
 
 
 @pytest.mark.parametrize("case", TAMPERED_FIRST, ids=lambda case: case.id)
-def test_signed_nonsense_of_the_first_version_is_refused(case: Tampered, tmp_path: Path) -> None:
+def test_signed_nonsense_of_the_first_version_is_refused(case: TamperedCase, tmp_path: Path) -> None:
     shutil.copytree(FIRST, tmp_path, dirs_exist_ok=True)
     with np.load(tmp_path / WEIGHTS) as arrays:
         _refuse(case, tmp_path, arrays)
@@ -240,7 +240,7 @@ def sign(folder: Path, packed: bytes) -> None:
     (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
 
 
-class Executed:
+class ExecutedPickle:
     """Leaves a mark if anybody unpickles it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -249,7 +249,7 @@ class Executed:
 
 def pickled() -> bytes:
     raw = BytesIO()
-    np.savez(raw, table=np.array([Executed()], dtype=object))
+    np.savez(raw, table=np.array([ExecutedPickle()], dtype=object))
     return raw.getvalue()
 
 

@@ -26,7 +26,7 @@ TIERS = ("SIMPLE", "MEDIUM", "COMPLEX")
 READ = turnout.load_profile("tiers", config="").read
 
 
-class Fixed:
+class FixedEmbedder:
     """An embedder whose vector says whether a text mentions topology."""
 
     name, width = "fixed-1", 2
@@ -35,7 +35,7 @@ class Fixed:
         return np.array([[float("topology" in text), float("topology" not in text)] for text in texts], np.float32)
 
 
-class Remote(Fixed):
+class Remote(FixedEmbedder):
     async def fetch(self, texts, /):
         raise AssertionError("not awaited by a local layer")
 
@@ -174,8 +174,8 @@ def test_confidence_is_the_curve_of_what_is_lost(tmp_path: Path) -> None:
 def test_vectors_count_only_from_their_own_embedder(tmp_path: Path) -> None:
     folder = write_model(tmp_path, vector=True)
     reading = READ(Query("some topology"))
-    assert serve(folder, Fixed())(reading).routes == ("COMPLEX",)
-    other = Fixed()
+    assert serve(folder, FixedEmbedder())(reading).routes == ("COMPLEX",)
+    other = FixedEmbedder()
     other.name = "other-1"
     for embedder in (None, other, Remote()):
         layer = serve(folder, embedder)
@@ -189,7 +189,7 @@ def test_nothing_to_read_passes(tmp_path: Path) -> None:
 
 
 def test_long_and_odd_texts_are_judged(tmp_path: Path) -> None:
-    layer = serve(write_model(tmp_path, vector=True), Fixed())
+    layer = serve(write_model(tmp_path, vector=True), FixedEmbedder())
     for text in ("x" * 1_000_000, "\ud800 half", "𝔱𝔥𝔢𝔬𝔯𝔢𝔪", "?" * 5000, "1\n" * 3000):
         verdict = layer(READ(Query(text)))
         assert verdict is not None

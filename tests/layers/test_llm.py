@@ -34,14 +34,14 @@ UNSURE = "Write a function to sort an array in JavaScript"
 PAGE = '{"mode": "page_grounded_definition", "confidence": 0.9, "reason": "it names a place on the page"}'
 
 
-class Asked(NamedTuple):
+class LlmSetup(NamedTuple):
     router: Router
     model: ScriptedProvider
     models: Models
 
 
 @contextlib.asynccontextmanager
-async def asking(profile: str, *replies: Reply | str, **slot: Any) -> AsyncIterator[Asked]:
+async def asking(profile: str, *replies: Reply | str, **slot: Any) -> AsyncIterator[LlmSetup]:
     """A router whose every model slot is filled with a scripted one, which gives its last reply again and again."""
     said = [Reply(one) if isinstance(one, str) else one for one in replies or ("",)]
     async with ScriptedProvider(said[-1], script=said[:-1]) as model:
@@ -50,7 +50,7 @@ async def asking(profile: str, *replies: Reply | str, **slot: Any) -> AsyncItera
         client = Client(Egress(slots.origins))
         models = Models(slots, client)
         try:
-            yield Asked(untaught(load(profile, models=models, config="")), model, models)
+            yield LlmSetup(untaught(load(profile, models=models, config="")), model, models)
         finally:
             await client.close()
 
@@ -346,7 +346,7 @@ class Clock:
         return self.now
 
 
-class Scripted:
+class ScriptedModels:
     """Satisfies `Asks`."""
 
     def __init__(self, text: str = "a") -> None:
@@ -369,13 +369,13 @@ class NoPhrases:
         return 0
 
 
-def layer(models: Scripted, now: Callable[[], float], **config: Any) -> Llm:
+def layer(models: ScriptedModels, now: Callable[[], float], **config: Any) -> Llm:
     return Llm(LlmConfig(**config), Supplies(("a", "b"), NoPhrases()), models, now)
 
 
 def test_what_is_kept_grows_old() -> None:
     async def scenario() -> None:
-        models, clock = Scripted(), Clock()
+        models, clock = ScriptedModels(), Clock()
         found = layer(models, clock, cache_s=60.0)
         seen = []
         for at in (0.0, 59.9, 60.0, 100.0, 119.9, 120.1):
@@ -391,7 +391,7 @@ def test_what_is_kept_grows_old() -> None:
 
 def test_what_is_kept_is_bounded_and_the_oldest_use_goes() -> None:
     async def scenario() -> None:
-        models, clock = Scripted(), Clock()
+        models, clock = ScriptedModels(), Clock()
         found = layer(models, clock, cache_entries=3, cache_s=10.0)
         for text in "xyz":
             await found(make_reading(text))
@@ -412,7 +412,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_use_goes() -> None:
 
 def test_a_blank_question_is_not_asked() -> None:
     async def scenario() -> None:
-        models = Scripted()
+        models = ScriptedModels()
         assert await layer(models, Clock())(make_reading(" \u200b ")) is None
         assert models.asked == []
 
@@ -420,7 +420,7 @@ def test_a_blank_question_is_not_asked() -> None:
 
 
 def test_without_a_model_the_layer_is_absent() -> None:
-    models = Scripted()
+    models = ScriptedModels()
     assert isinstance(llm(LlmConfig(), Supplies(("a",), NoPhrases(), models)), Llm)
     for missing in (None, models):
         found = llm(LlmConfig(slot="router"), Supplies(("a",), NoPhrases(), missing))

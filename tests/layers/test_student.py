@@ -173,7 +173,7 @@ def test_time_does_not_grow_with_the_text() -> None:
 # --- in two stages
 
 
-class Asked(Words):
+class AskedEmbedder(Words):
     """Says what it was asked."""
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ def staged(embedder: Words, **changed: Any) -> Student:
 
 @pytest.mark.parametrize(("text", "asked"), [*((text, []) for text in CLEAR), *((text, [text]) for text in UNCLEAR)])
 def test_a_question_is_embedded_only_where_its_words_leave_it_unsure(text: str, asked: list[str]) -> None:
-    embedder = Asked()
+    embedder = AskedEmbedder()
     layer = staged(embedder)
     verdict = layer(make_reading(text))
     assert embedder.texts == asked
@@ -227,7 +227,7 @@ def test_an_unsure_one_is_judged_as_if_there_were_one_stage() -> None:
 def test_from_where_on_it_is_sure(more: float, asked: int) -> None:
     verdict = staged(EMBEDDER)(make_reading(CLEAR[0]))
     assert verdict is not None
-    embedder = Asked()
+    embedder = AskedEmbedder()
     assert staged(embedder, sure=verdict.confidence + more)(make_reading(CLEAR[0])) is not None
     assert len(embedder.texts) == asked
 

@@ -38,7 +38,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-class Read(NamedTuple):
+class ReadCase(NamedTuple):
     id: str
     name: str
     content: str | bytes
@@ -49,40 +49,40 @@ class Read(NamedTuple):
 TWO = [("I want a refund", "BILLING", "human"), ("It crashes", "TECHNICAL", "human")]
 LINES = '{"text": "I want a refund", "label": "BILLING"}\n{"text": "It crashes", "label": "TECHNICAL"}\n'
 GOOD = [
-    Read("jsonl", "a.jsonl", LINES, TWO),
-    Read(
+    ReadCase("jsonl", "a.jsonl", LINES, TWO),
+    ReadCase(
         "byte order mark and CRLF",
         "a.jsonl",
         b"\xef\xbb\xbf" + LINES.replace("\n", "\r\n\r\n").encode().rstrip(),
         TWO,
     ),
-    Read("csv", "a.csv", "text,label\nI want a refund,BILLING\nIt crashes,TECHNICAL\n", TWO),
-    Read(
+    ReadCase("csv", "a.csv", "text,label\nI want a refund,BILLING\nIt crashes,TECHNICAL\n", TWO),
+    ReadCase(
         "csv of a spreadsheet",
         "a.csv",
         b"\xef\xbb\xbflabel;text\r\nBILLING;I want a refund\r\nTECHNICAL;It crashes\r\n",
         TWO,
     ),
-    Read("tabs", "a.tsv", "id\ttext\tlabel\n7\tI want a refund\tBILLING\n8\tIt crashes\tTECHNICAL", TWO),
-    Read("pipes", "a.csv", "text | label\nI want a refund|BILLING\nIt crashes|TECHNICAL\n", TWO),
-    Read(
+    ReadCase("tabs", "a.tsv", "id\ttext\tlabel\n7\tI want a refund\tBILLING\n8\tIt crashes\tTECHNICAL", TWO),
+    ReadCase("pipes", "a.csv", "text | label\nI want a refund|BILLING\nIt crashes|TECHNICAL\n", TWO),
+    ReadCase(
         "a question of two lines",
         "a.csv",
         'text,label\n"It crashes,\nalways",TECHNICAL\n',
         [("It crashes,\nalways", "TECHNICAL", "human")],
     ),
-    Read(
+    ReadCase(
         "who says so",
         "a.csv",
         "text,label,label_by\nx,BILLING,teacher\ny,BILLING,outcome\nz,BILLING,seed\n",
         [("x", "BILLING", "teacher"), ("y", "BILLING", "outcome"), ("z", "BILLING", "seed")],
     ),
-    Read("a row for no route", "a.jsonl", '{"text": "sing", "label": "oos"}', [("sing", "oos", "human")]),
+    ReadCase("a row for no route", "a.jsonl", '{"text": "sing", "label": "oos"}', [("sing", "oos", "human")]),
 ]
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.id)
-def test_files_are_read(case: Read, tmp_path: Path) -> None:
+def test_files_are_read(case: ReadCase, tmp_path: Path) -> None:
     found = read_examples(write(tmp_path, case.name, case.content), routes=ROUTES)
     assert [(row.text, row.label, row.by) for row in found.rows] == case.rows
     assert found.remarks == ()

@@ -156,12 +156,12 @@ def test_hostile_rows() -> None:
 
 
 def test_bad_vectors_are_refused() -> None:
-    class Broken(Words):
+    class BrokenEmbedder(Words):
         def embed(self, texts: object, /) -> object:
             return super().embed(texts) * np.nan  # type: ignore[arg-type]
 
     with pytest.raises(LearnError, match="not finite"):
-        fit(questions(), embedder=Broken())
+        fit(questions(), embedder=BrokenEmbedder())
 
 
 # --- calibration, on numbers whose truth is known

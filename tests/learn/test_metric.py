@@ -53,7 +53,7 @@ def test_confusion_keeps_the_order_and_every_question() -> None:
     assert found.counts.tolist() == [[1, 1, 0], [1, 2, 0], [1, 0, 0]]
 
 
-class Ranked(NamedTuple):
+class RankedCase(NamedTuple):
     id: str
     positive: list[bool]
     score: list[float]
@@ -61,18 +61,18 @@ class Ranked(NamedTuple):
 
 
 RANKED = [
-    Ranked("perfect", [False, True], [0.1, 0.9], 1.0),
-    Ranked("the wrong way round", [True, False], [0.1, 0.9], 0.0),
-    Ranked("one tie counts half", [True, False], [0.5, 0.5], 0.5),
-    Ranked("all alike", [True, True, False, False, False], [0.3] * 5, 0.5),
+    RankedCase("perfect", [False, True], [0.1, 0.9], 1.0),
+    RankedCase("the wrong way round", [True, False], [0.1, 0.9], 0.0),
+    RankedCase("one tie counts half", [True, False], [0.5, 0.5], 0.5),
+    RankedCase("all alike", [True, True, False, False, False], [0.3] * 5, 0.5),
     # Pairs: 0.8>0.2, 0.8>0.5, 0.5>0.2, 0.5=0.5: 3.5 of 4.
-    Ranked("a tie among four", [True, True, False, False], [0.8, 0.5, 0.5, 0.2], 3.5 / 4),
-    Ranked("infinities rank", [True, False], [math.inf, -math.inf], 1.0),
+    RankedCase("a tie among four", [True, True, False, False], [0.8, 0.5, 0.5, 0.2], 3.5 / 4),
+    RankedCase("infinities rank", [True, False], [math.inf, -math.inf], 1.0),
 ]
 
 
 @pytest.mark.parametrize("case", RANKED, ids=lambda case: case.id)
-def test_auroc_by_hand(case: Ranked) -> None:
+def test_auroc_by_hand(case: RankedCase) -> None:
     assert auroc(case.positive, case.score) == pytest.approx(case.expected)
 
 

@@ -174,22 +174,22 @@ def test_prices_sweep_from_cheapest_to_most_expensive() -> None:
     assert (curve[0].kept, curve[-1].kept) == (0.0, 1.0)
 
 
-class Wanted(NamedTuple):
+class WantedCase(NamedTuple):
     id: str
     aim: Aim
 
 
 AIMS = [
-    Wanted("keep-90", Aim("keep_quality", 0.9)),
-    Wanted("keep-50", Aim("keep_quality", 0.5)),
-    Wanted("budget-50", Aim("budget", 0.5)),
-    Wanted("budget-0", Aim("budget", 0.0)),
-    Wanted("max-cost", Aim("max_cost", 1.25)),
+    WantedCase("keep-90", Aim("keep_quality", 0.9)),
+    WantedCase("keep-50", Aim("keep_quality", 0.5)),
+    WantedCase("budget-50", Aim("budget", 0.5)),
+    WantedCase("budget-0", Aim("budget", 0.0)),
+    WantedCase("max-cost", Aim("max_cost", 1.25)),
 ]
 
 
 @pytest.mark.parametrize("case", AIMS, ids=lambda case: case.id)
-def test_thresholds_do_what_was_asked(case: Wanted) -> None:
+def test_thresholds_do_what_was_asked(case: WantedCase) -> None:
     rng = np.random.default_rng(1)
     quality = (rng.random((500, 2)) < [0.5, 0.9]).astype(float)
     gains = np.column_stack([np.zeros(500), (quality[:, 1] - quality[:, 0]) * 0.5 + rng.normal(0, 0.2, 500) + 0.3])
@@ -460,23 +460,23 @@ def test_the_digest_names_data_and_seed(trained, tmp_path: Path) -> None:
     assert other.manifest.digest != trained.manifest.digest
 
 
-class Broken(NamedTuple):
+class BrokenCase(NamedTuple):
     id: str
     said: str
 
 
 BROKEN = [
-    Broken("no-weights", "cannot be read"),
-    Broken("changed-weights", "not the file its manifest was written for"),
-    Broken("changed-price", "it was changed after it was written"),
-    Broken("other-format", "format 9"),
-    Broken("a-student", "not the manifest of a model of gains"),
-    Broken("no-json", "not the manifest of a model of gains"),
+    BrokenCase("no-weights", "cannot be read"),
+    BrokenCase("changed-weights", "not the file its manifest was written for"),
+    BrokenCase("changed-price", "it was changed after it was written"),
+    BrokenCase("other-format", "format 9"),
+    BrokenCase("a-student", "not the manifest of a model of gains"),
+    BrokenCase("no-json", "not the manifest of a model of gains"),
 ]
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
-def test_a_damaged_artefact_is_refused(trained, tmp_path: Path, case: Broken) -> None:
+def test_a_damaged_artefact_is_refused(trained, tmp_path: Path, case: BrokenCase) -> None:
     for name in ("manifest.json", "weights.npz"):
         (tmp_path / name).write_bytes((trained.folder / name).read_bytes())
     manifest = json.loads((tmp_path / "manifest.json").read_bytes())

@@ -76,7 +76,7 @@ def test_the_same_again_passes_every_check() -> None:
     assert all(check.value and check.limit and check.why for check in found.checks)
 
 
-class Swayed(Pupil):
+class SwayedPupil(Pupil):
     """History has its way with it."""
 
     def __call__(self, reading: Reading) -> Verdict | None:
@@ -109,7 +109,7 @@ CASES: list[tuple[str, set[str], dict[str, Any]]] = [
     ),
     ("a golden case is missed", {"golden cases"}, {"cases": [Case("one", "code", text="the manual of it")]}),
     ("a golden case is refused", {"golden cases"}, {"cases": [Case("one", "docs", text="manual", declared="docs")]}),
-    ("history sways it", {"flip rate"}, {"new": with_pupil(Swayed(KNOWN))}),
+    ("history sways it", {"flip rate"}, {"new": with_pupil(SwayedPupil(KNOWN))}),
     ("no shadow", {"shadow decisions"}, {"shadow": None}),
     ("too little shadow", {"shadow decisions"}, {"shadow": replace(SHADOW, decisions=999)}),
     ("a shadow of another champion", {"shadow decisions"}, {"shadow": replace(SHADOW, champion="c" * 16)}),

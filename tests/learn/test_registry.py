@@ -227,7 +227,7 @@ def test_what_is_no_model_is_not_put_there(home: Path, plant: str) -> None:
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
-class Crashed(BaseException):
+class PowerFailure(BaseException):
     """As a power failure: nothing behind it runs but what Python itself unwinds."""
 
 
@@ -238,7 +238,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, name: str, nth: int) -> None:
     def stand_in(*args: object, **named: object) -> object:
         calls[0] += 1
         if calls[0] == nth:
-            raise Crashed
+            raise PowerFailure
         return real(*args, **named)
 
     monkeypatch.setattr(os, name, stand_in)
@@ -257,7 +257,7 @@ def test_a_crash_leaves_the_old_champion_or_the_new(
         try:
             registry.put(made, "mine", "student")
             registry.set_champion("mine", "student", B)
-        except Crashed:
+        except PowerFailure:
             pass
     assert serving() in (A, B)
     for one in registry.candidates("mine", "student"):
@@ -277,7 +277,7 @@ def test_a_line_that_was_written_and_did_not_come_to_pass_is_no_history(
     registry.set_champion("mine", "student", A)
     with monkeypatch.context() as patched:
         crash_at(patched, "replace", 2)
-        with pytest.raises(Crashed):
+        with pytest.raises(PowerFailure):
             registry.set_champion("mine", "student", B)
     history = champion.shelf_of("mine", "student") / "history.jsonl"
     assert len(history.read_bytes().splitlines()) == 2

@@ -44,7 +44,7 @@ WORDS = {
 OTHERS = ["please", "tell", "me", "about", "the", "best", "way", "to", "find", "one"]
 
 
-class Hashed:
+class HashedEmbedder:
     """An embedder for tests: a vector is the sum of its words'."""
 
     name = "hashed-00000000"
@@ -87,10 +87,10 @@ def test_phases_are_told_in_order(desk: Profile) -> None:
 
 
 def test_vectors_are_used_and_named(desk: Profile) -> None:
-    training = train(desk, examples(60), embedder=Hashed())
+    training = train(desk, examples(60), embedder=HashedEmbedder())
     assert training.report.embedder == "hashed-00000000"
     student = read_student(training.folder)
-    (vector,) = Hashed().embed(["refund of the fee"])
+    (vector,) = HashedEmbedder().embed(["refund of the fee"])
     assert student.judge("refund of the fee", vector).label == "BILLING"
     assert training.report.held_out["accuracy"] > 0.85
 

@@ -34,7 +34,7 @@ async def asked(**slot: Any) -> AsyncIterator[tuple[Models, ScriptedProvider]]:
             await client.close()
 
 
-class Said(NamedTuple):
+class SaidCase(NamedTuple):
     id: str
     wire: str
     reply: Reply
@@ -44,22 +44,22 @@ class Said(NamedTuple):
 
 PRICES = Prices(2.0, 10.0)
 SAID = [
-    Said("chat", "openai-chat", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
-    Said("messages", "anthropic-messages", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
-    Said("messages-thinking", "anthropic-messages", Reply("SIMPLE", thinking="hm", usage=(100, 10)), "SIMPLE"),
-    Said(
+    SaidCase("chat", "openai-chat", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
+    SaidCase("messages", "anthropic-messages", Reply("SIMPLE", usage=(100, 10)), "SIMPLE"),
+    SaidCase("messages-thinking", "anthropic-messages", Reply("SIMPLE", thinking="hm", usage=(100, 10)), "SIMPLE"),
+    SaidCase(
         "tool", "anthropic-messages", Reply(tools=[ToolCall("verdict", {"mode": "x"})], usage=(100, 10)), '{"mode":"x"}'
     ),
-    Said("empty", "openai-chat", Reply("", usage=(100, 10)), ""),
-    Said("no-usage", "openai-chat", Reply(body=b'{"choices":[{"message":{"content":"X"}}]}'), "X", None),
-    Said(
+    SaidCase("empty", "openai-chat", Reply("", usage=(100, 10)), ""),
+    SaidCase("no-usage", "openai-chat", Reply(body=b'{"choices":[{"message":{"content":"X"}}]}'), "X", None),
+    SaidCase(
         "null-content", "openai-chat", Reply(body=b'{"choices":[{"message":{"content":null}}],"usage":null}'), "", None
     ),
 ]
 
 
 @pytest.mark.parametrize("case", SAID, ids=lambda case: case.id)
-def test_a_reply_is_text_and_has_a_price(case: Said) -> None:
+def test_a_reply_is_text_and_has_a_price(case: SaidCase) -> None:
     async def scenario() -> None:
         async with asked(wires=(case.wire,), prices=PRICES) as (models, provider):
             provider.default = case.reply
@@ -71,7 +71,7 @@ def test_a_reply_is_text_and_has_a_price(case: Said) -> None:
     asyncio.run(scenario())
 
 
-class Failed(NamedTuple):
+class FailedCase(NamedTuple):
     id: str
     reply: Reply
     error: type[NetError]
@@ -79,23 +79,23 @@ class Failed(NamedTuple):
 
 ODD_USAGE = b'{"choices":[{"message":{"content":"X"}}],"usage":{"prompt_tokens":"many"}}'
 FAILED = [
-    Failed("status", Reply(status=500), Broken),
-    Failed("refused", Reply(status=401), Broken),
-    Failed("page", Reply(fault=Fault("wrong_type")), Broken),
-    Failed("half", Reply(fault=Fault("half_json")), Broken),
-    Failed("cut", Reply(fault=Fault("cut", "after_delta")), Broken),
-    Failed("stall", Reply(fault=Fault("stall", "after_delta")), TimedOut),
-    Failed("silence", Reply(fault=Fault("stall")), TimedOut),
-    Failed("huge", Reply("x" * 300_000), Broken),
-    Failed("odd-usage", Reply(body=ODD_USAGE), Broken),
-    Failed("nested", Reply(body=b'{"a":' * 20_000), Broken),
-    Failed("a-list", Reply(body=b"[1]"), Broken),
-    Failed("no-choices", Reply(body=b'{"choices":[]}'), Broken),
+    FailedCase("status", Reply(status=500), Broken),
+    FailedCase("refused", Reply(status=401), Broken),
+    FailedCase("page", Reply(fault=Fault("wrong_type")), Broken),
+    FailedCase("half", Reply(fault=Fault("half_json")), Broken),
+    FailedCase("cut", Reply(fault=Fault("cut", "after_delta")), Broken),
+    FailedCase("stall", Reply(fault=Fault("stall", "after_delta")), TimedOut),
+    FailedCase("silence", Reply(fault=Fault("stall")), TimedOut),
+    FailedCase("huge", Reply("x" * 300_000), Broken),
+    FailedCase("odd-usage", Reply(body=ODD_USAGE), Broken),
+    FailedCase("nested", Reply(body=b'{"a":' * 20_000), Broken),
+    FailedCase("a-list", Reply(body=b"[1]"), Broken),
+    FailedCase("no-choices", Reply(body=b'{"choices":[]}'), Broken),
 ]
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
-def test_what_is_no_reply_is_an_error(case: Failed) -> None:
+def test_what_is_no_reply_is_an_error(case: FailedCase) -> None:
     async def scenario() -> None:
         async with asked() as (models, provider):
             provider.default = case.reply

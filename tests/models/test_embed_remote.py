@@ -108,7 +108,7 @@ def vectors(*rows: Any, index: Any = None) -> Reply:
     return Reply(body=json.dumps({"data": said}).encode())
 
 
-class Failed(NamedTuple):
+class FailedCase(NamedTuple):
     id: str
     reply: Reply
     error: type[NetError]
@@ -117,33 +117,33 @@ class Failed(NamedTuple):
 
 ONE, TWO = [1.0, 0.0], [0.0, 2.0]
 FAILED = [
-    Failed("500", Reply(status=500, body=b"{}"), Broken, "answered 500"),
-    Failed("429", Reply(status=429, body=b"{}"), Broken, "answered 429"),
-    Failed("redirect", Reply(status=302, headers={"location": "http://x/"}, body=b""), Broken, "answered 302"),
-    Failed("not JSON", Reply(body=b"<html>"), Broken, "not /v1/embeddings"),
-    Failed("not UTF-8", Reply(body=b'{"data":[{"index":0,"embedding":[1],"x":"\xff"}]}'), Broken, "mine/x"),
-    Failed("a chat answer", Reply(body=b'{"choices":[]}'), Broken, "not /v1/embeddings"),
-    Failed("base64", Reply(body=b'{"data":[{"index":0,"embedding":"AAAA"}]}'), Broken, "not /v1/embeddings"),
-    Failed("deep", Reply(body=b'{"data":' + b"[" * 100_000), Broken, "not /v1/embeddings"),
-    Failed("no number", Reply(body=b'{"data":[{"index":0,"embedding":[NaN]}]}'), Broken, "not /v1/embeddings"),
-    Failed("too large a number", Reply(body=b'{"data":[{"index":0,"embedding":[1e999]}]}'), Broken, "mine/x"),
-    Failed("fewer", vectors(ONE), Broken, "answered 1 vectors, not one for each of 2 texts"),
-    Failed("more", vectors(ONE, TWO, ONE), Broken, "answered 3 vectors"),
-    Failed("one twice", vectors(ONE, TWO, index=[0, 0]), Broken, "not one for each of 2 texts"),
-    Failed("one beyond", vectors(ONE, TWO, index=[0, 2]), Broken, "not one for each of 2 texts"),
-    Failed("two widths", vectors(ONE, [1.0, 2.0, 3.0]), Broken, "vectors of 2, 3 numbers"),
-    Failed("no width", vectors([], []), Broken, "vectors of 0 numbers; 1 to 16,384 can be used"),
-    Failed("far too wide", vectors([1.0] * 20_000, [1.0] * 20_000), Broken, "vectors of 20000 numbers"),
-    Failed("zeros", vectors(ONE, [0.0, 0.0]), Broken, "without a direction"),
-    Failed("too long", vectors(ONE, [1e200, 1e200]), Broken, "without a direction"),
-    Failed("silent", Reply(delay_s=30), TimedOut, "no answer"),
-    Failed("stalled", Reply(fault=Fault("stall", "before_headers")), TimedOut, ""),
-    Failed("reset", Reply(fault=Fault("reset", "before_headers")), NetError, ""),
+    FailedCase("500", Reply(status=500, body=b"{}"), Broken, "answered 500"),
+    FailedCase("429", Reply(status=429, body=b"{}"), Broken, "answered 429"),
+    FailedCase("redirect", Reply(status=302, headers={"location": "http://x/"}, body=b""), Broken, "answered 302"),
+    FailedCase("not JSON", Reply(body=b"<html>"), Broken, "not /v1/embeddings"),
+    FailedCase("not UTF-8", Reply(body=b'{"data":[{"index":0,"embedding":[1],"x":"\xff"}]}'), Broken, "mine/x"),
+    FailedCase("a chat answer", Reply(body=b'{"choices":[]}'), Broken, "not /v1/embeddings"),
+    FailedCase("base64", Reply(body=b'{"data":[{"index":0,"embedding":"AAAA"}]}'), Broken, "not /v1/embeddings"),
+    FailedCase("deep", Reply(body=b'{"data":' + b"[" * 100_000), Broken, "not /v1/embeddings"),
+    FailedCase("no number", Reply(body=b'{"data":[{"index":0,"embedding":[NaN]}]}'), Broken, "not /v1/embeddings"),
+    FailedCase("too large a number", Reply(body=b'{"data":[{"index":0,"embedding":[1e999]}]}'), Broken, "mine/x"),
+    FailedCase("fewer", vectors(ONE), Broken, "answered 1 vectors, not one for each of 2 texts"),
+    FailedCase("more", vectors(ONE, TWO, ONE), Broken, "answered 3 vectors"),
+    FailedCase("one twice", vectors(ONE, TWO, index=[0, 0]), Broken, "not one for each of 2 texts"),
+    FailedCase("one beyond", vectors(ONE, TWO, index=[0, 2]), Broken, "not one for each of 2 texts"),
+    FailedCase("two widths", vectors(ONE, [1.0, 2.0, 3.0]), Broken, "vectors of 2, 3 numbers"),
+    FailedCase("no width", vectors([], []), Broken, "vectors of 0 numbers; 1 to 16,384 can be used"),
+    FailedCase("far too wide", vectors([1.0] * 20_000, [1.0] * 20_000), Broken, "vectors of 20000 numbers"),
+    FailedCase("zeros", vectors(ONE, [0.0, 0.0]), Broken, "without a direction"),
+    FailedCase("too long", vectors(ONE, [1e200, 1e200]), Broken, "without a direction"),
+    FailedCase("silent", Reply(delay_s=30), TimedOut, "no answer"),
+    FailedCase("stalled", Reply(fault=Fault("stall", "before_headers")), TimedOut, ""),
+    FailedCase("reset", Reply(fault=Fault("reset", "before_headers")), NetError, ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
-def test_what_is_not_an_answer_is_an_error(case: Failed) -> None:
+def test_what_is_not_an_answer_is_an_error(case: FailedCase) -> None:
     async def scenario() -> None:
         async with served(model="mine/x") as (embedder, provider):
             provider.script(case.reply)

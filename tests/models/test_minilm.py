@@ -295,32 +295,34 @@ def entry(begin: int, end: int, *shape: int) -> dict[str, Any]:
     return {"x": {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}}
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     content: bytes
     says: str
 
 
 REFUSED = [
-    Refused("nothing", b"", "header would be 0 bytes of 0"),
-    Refused("a few bytes", b"abc", "not safetensors"),
-    Refused("a header longer than the file", container({}, length=1 << 40), "not safetensors"),
-    Refused("not JSON", container(b"{nonsense"), "cannot be read"),
-    Refused("a list", container([1, 2]), "cannot be read"),
-    Refused("not UTF-8", container(b'{"\xff": 1}'), "cannot be read"),
-    Refused("deep", container(b"[" * 100_000), "cannot be read"),
-    Refused("outside", container(entry(0, 64, 16)), "lies outside the file"),
-    Refused("before", container(entry(-4, 0, 1)), "lies outside the file"),
-    Refused("backwards", container(entry(8, 4, 1)), "lies outside the file"),
-    Refused("a negative shape", container(entry(0, 4, -1, -1)), "lies outside the file"),
-    Refused("another shape", container(entry(0, 16, 5)), "16 bytes, which is not (5,)"),
-    Refused("another model", container(entry(0, 16, 4)), "word_embeddings.weight is missing"),
-    Refused("half precision", container({"x": {"dtype": "F16", "shape": [8], "data_offsets": [0, 16]}}), "is missing"),
+    RefusedCase("nothing", b"", "header would be 0 bytes of 0"),
+    RefusedCase("a few bytes", b"abc", "not safetensors"),
+    RefusedCase("a header longer than the file", container({}, length=1 << 40), "not safetensors"),
+    RefusedCase("not JSON", container(b"{nonsense"), "cannot be read"),
+    RefusedCase("a list", container([1, 2]), "cannot be read"),
+    RefusedCase("not UTF-8", container(b'{"\xff": 1}'), "cannot be read"),
+    RefusedCase("deep", container(b"[" * 100_000), "cannot be read"),
+    RefusedCase("outside", container(entry(0, 64, 16)), "lies outside the file"),
+    RefusedCase("before", container(entry(-4, 0, 1)), "lies outside the file"),
+    RefusedCase("backwards", container(entry(8, 4, 1)), "lies outside the file"),
+    RefusedCase("a negative shape", container(entry(0, 4, -1, -1)), "lies outside the file"),
+    RefusedCase("another shape", container(entry(0, 16, 5)), "16 bytes, which is not (5,)"),
+    RefusedCase("another model", container(entry(0, 16, 4)), "word_embeddings.weight is missing"),
+    RefusedCase(
+        "half precision", container({"x": {"dtype": "F16", "shape": [8], "data_offsets": [0, 16]}}), "is missing"
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_bad_weights_are_refused(source: Path, tmp_path: Path, case: Refused) -> None:
+def test_bad_weights_are_refused(source: Path, tmp_path: Path, case: RefusedCase) -> None:
     (source / build_minilm.WEIGHTS).write_bytes(case.content)
     with pytest.raises(WeightsRefused, match=r"--trust takes it") as told:
         build_minilm.build(source, folder=tmp_path / "out")

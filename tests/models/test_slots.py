@@ -96,7 +96,7 @@ def test_a_key_with_spaces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- a key that others could read
 
 
-class Exposed(NamedTuple):
+class ExposedCase(NamedTuple):
     id: str
     url: str
     refused: bool
@@ -104,28 +104,28 @@ class Exposed(NamedTuple):
 
 
 EXPOSED = [
-    Exposed("a-public-name", "http://llm.example.org/v1", True),
-    Exposed("a-public-name-and-port", "http://llm.example.org:8443/v1", True),
-    Exposed("a-public-address", "http://93.184.216.34/v1", True),
-    Exposed("a-public-address-of-ipv6", "http://[2606:4700:4700::1111]/v1", True),
-    Exposed("one-that-only-begins-like-localhost", "http://localhost.example.org/v1", True),
-    Exposed("one-that-only-begins-like-loopback", "http://127.0.0.1.example.org/v1", True),
-    Exposed("https", "https://llm.example.org/v1", False),
-    Exposed("loopback", "http://127.0.0.1:8000/v1", False),
-    Exposed("loopback-of-ipv6", "http://[::1]:8000/v1", False),
-    Exposed("localhost", "http://localhost:8000/v1", False),
-    Exposed("a-private-address", "http://10.1.2.3/v1", False),
-    Exposed("marked-as-private", "http://llm.internal/v1", False, "private = true"),
-    Exposed("marked-as-private-and-public", "http://93.184.216.34/v1", True, "private = true"),
-    Exposed("marked-as-meant", "http://llm.example.org/v1", False, "plain_http = true"),
-    Exposed("marked-as-not-meant", "http://llm.example.org/v1", True, "plain_http = false"),
+    ExposedCase("a-public-name", "http://llm.example.org/v1", True),
+    ExposedCase("a-public-name-and-port", "http://llm.example.org:8443/v1", True),
+    ExposedCase("a-public-address", "http://93.184.216.34/v1", True),
+    ExposedCase("a-public-address-of-ipv6", "http://[2606:4700:4700::1111]/v1", True),
+    ExposedCase("one-that-only-begins-like-localhost", "http://localhost.example.org/v1", True),
+    ExposedCase("one-that-only-begins-like-loopback", "http://127.0.0.1.example.org/v1", True),
+    ExposedCase("https", "https://llm.example.org/v1", False),
+    ExposedCase("loopback", "http://127.0.0.1:8000/v1", False),
+    ExposedCase("loopback-of-ipv6", "http://[::1]:8000/v1", False),
+    ExposedCase("localhost", "http://localhost:8000/v1", False),
+    ExposedCase("a-private-address", "http://10.1.2.3/v1", False),
+    ExposedCase("marked-as-private", "http://llm.internal/v1", False, "private = true"),
+    ExposedCase("marked-as-private-and-public", "http://93.184.216.34/v1", True, "private = true"),
+    ExposedCase("marked-as-meant", "http://llm.example.org/v1", False, "plain_http = true"),
+    ExposedCase("marked-as-not-meant", "http://llm.example.org/v1", True, "plain_http = false"),
 ]
 
 
 @pytest.mark.parametrize("slot", ["simple", "classifier", "embedder"])
 @pytest.mark.parametrize("case", EXPOSED, ids=lambda case: case.id)
 def test_a_key_over_plain_http_is_refused_unless_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Exposed, slot: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: ExposedCase, slot: str
 ) -> None:
     """Also one that is not there yet: it would be refused on the day that it is."""
     text = f'[models.{slot}]\nmodel = "mine/x"\nbase_url = "{case.url}"\n{case.more}\n'
@@ -156,7 +156,7 @@ def test_a_slot_is_not_changed_into_one_that_is_refused(tmp_path: Path) -> None:
 # --- what is filled in
 
 
-class Filled(NamedTuple):
+class FilledCase(NamedTuple):
     id: str
     toml: str
     url: str
@@ -171,19 +171,19 @@ ROUTER = "https://openrouter.ai:443/api/v1"
 MINE = '[models.a]\nmodel = "mine/x"\nbase_url = "https://llm.example.org/api/"'
 ELSEWHERE = '[models.a]\nmodel = "openai/x"\nbase_url = "http://127.0.0.1:9/v1"'
 FILLED = [
-    Filled("short", 'a = "ollama/llama3"', "http://127.0.0.1:11434/v1"),
-    Filled("anthropic", 'a = "anthropic/x"', "https://api.anthropic.com:443/v1", ANTHROPIC, "$ANTHROPIC_API_KEY"),
-    Filled("openai", 'a = "openai/x"', "https://api.openai.com:443/v1", OPENAI, "$OPENAI_API_KEY"),
-    Filled("google", 'a = "google/x"', GOOGLE, needs="$GEMINI_API_KEY"),
-    Filled("a-name-with-slashes", 'a = "openrouter/meta/llama"', ROUTER, needs="$OPENROUTER_API_KEY"),
-    Filled("any-server", MINE, "https://llm.example.org:443/api"),
-    Filled("known-name-elsewhere", ELSEWHERE, "http://127.0.0.1:9/v1", OPENAI),
-    Filled("demo", 'a = "demo/demo"', "None", WIRES),
+    FilledCase("short", 'a = "ollama/llama3"', "http://127.0.0.1:11434/v1"),
+    FilledCase("anthropic", 'a = "anthropic/x"', "https://api.anthropic.com:443/v1", ANTHROPIC, "$ANTHROPIC_API_KEY"),
+    FilledCase("openai", 'a = "openai/x"', "https://api.openai.com:443/v1", OPENAI, "$OPENAI_API_KEY"),
+    FilledCase("google", 'a = "google/x"', GOOGLE, needs="$GEMINI_API_KEY"),
+    FilledCase("a-name-with-slashes", 'a = "openrouter/meta/llama"', ROUTER, needs="$OPENROUTER_API_KEY"),
+    FilledCase("any-server", MINE, "https://llm.example.org:443/api"),
+    FilledCase("known-name-elsewhere", ELSEWHERE, "http://127.0.0.1:9/v1", OPENAI),
+    FilledCase("demo", 'a = "demo/demo"', "None", WIRES),
 ]
 
 
 @pytest.mark.parametrize("case", FILLED, ids=lambda case: case.id)
-def test_what_a_slot_leaves_out_is_its_providers(tmp_path: Path, case: Filled) -> None:
+def test_what_a_slot_leaves_out_is_its_providers(tmp_path: Path, case: FilledCase) -> None:
     head = "" if case.toml.startswith("[") else "[models]\n"
     slots = load_slots(settings(tmp_path, head + case.toml))
     slot = slots.slots["a"]

@@ -41,7 +41,7 @@ def trust(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", aiohttp.connector._make_ssl_context(True))
 
 
-class Received(NamedTuple):
+class ReceivedRequest(NamedTuple):
     line: str
     headers: list[tuple[str, str]]
     body: bytes
@@ -58,12 +58,12 @@ class Talk:
         self.reader = reader
         self.writer = writer
 
-    async def request(self) -> Received:
+    async def request(self) -> ReceivedRequest:
         """The next request, whole."""
         raw = await self.reader.readuntil(b"\r\n\r\n")
         line, *lines = raw.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         headers = [(name.lower(), value.strip()) for name, _, value in (one.partition(":") for one in lines)]
-        received = Received(line, headers, b"")
+        received = ReceivedRequest(line, headers, b"")
         length = received.all("content-length")
         if length:
             received = received._replace(body=await self.reader.readexactly(int(length[0])))
@@ -94,7 +94,7 @@ class Server:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.connections = 0
-        self.requests: list[Received] = []
+        self.requests: list[ReceivedRequest] = []
         self.port = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -264,7 +264,7 @@ class ProxyDouble:
     def __init__(self, names: dict[str, Server], login: str = "") -> None:
         self.names = names
         self.login = login
-        self.heads: list[Received] = []
+        self.heads: list[ReceivedRequest] = []
         self.left: list[float] = []
 
     async def __call__(self, talk: Talk) -> None:

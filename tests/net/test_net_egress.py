@@ -313,7 +313,7 @@ class TestMetadata:
         assert watch.tried == []
 
 
-class Written(NamedTuple):
+class OriginCase(NamedTuple):
     url: str
     scheme: str
     host: str
@@ -322,32 +322,32 @@ class Written(NamedTuple):
 
 
 WRITTEN = [
-    Written("https://api.openai.com/v1", "https", "api.openai.com", 443),
-    Written("https://api.openai.com", "https", "api.openai.com", 443),
-    Written("HTTPS://API.OpenAI.com/v1", "https", "api.openai.com", 443),
-    Written("https://api.openai.com./v1", "https", "api.openai.com", 443),
-    Written("http://llm.example:8080", "http", "llm.example", 8080),
-    Written("https://llm.example:/v1", "https", "llm.example", 443),
-    Written("http://xn--bcher-kva.example", "http", "xn--bcher-kva.example", 80),
-    Written("http://my_host.example", "http", "my_host.example", 80),
-    Written("http://gpu-7:8000/v1", "http", "gpu-7", 8000),
-    Written("http://7b.example", "http", "7b.example", 80),
-    Written("http://localhost:11434", "http", "localhost", 11434, True),
-    Written("http://LOCALHOST", "http", "localhost", 80, True),
-    Written("http://llm.localhost", "http", "llm.localhost", 80, True),
-    Written("http://127.0.0.1:8000", "http", "127.0.0.1", 8000, True),
-    Written("http://127.0.0.1.:8000", "http", "127.0.0.1", 8000, True),
-    Written("http://0.0.0.0:8000", "http", "0.0.0.0", 8000, True),
-    Written("http://10.1.2.3", "http", "10.1.2.3", 80, True),
-    Written("http://172.16.0.9", "http", "172.16.0.9", 80, True),
-    Written("http://192.168.1.20:1234/v1", "http", "192.168.1.20", 1234, True),
-    Written("http://100.64.0.7", "http", "100.64.0.7", 80, True),
-    Written("http://[::1]:8000", "http", "::1", 8000, True),
-    Written("http://[0:0:0:0:0:0:0:1]", "http", "::1", 80, True),
-    Written("http://[FD12::0001]", "http", "fd12::1", 80, True),
-    Written("http://[fe80::1]", "http", "fe80::1", 80, True),
-    Written("https://[2606:4700:4700:0000::1111]", "https", "2606:4700:4700::1111", 443),
-    Written("https://1.1.1.1", "https", "1.1.1.1", 443),
+    OriginCase("https://api.openai.com/v1", "https", "api.openai.com", 443),
+    OriginCase("https://api.openai.com", "https", "api.openai.com", 443),
+    OriginCase("HTTPS://API.OpenAI.com/v1", "https", "api.openai.com", 443),
+    OriginCase("https://api.openai.com./v1", "https", "api.openai.com", 443),
+    OriginCase("http://llm.example:8080", "http", "llm.example", 8080),
+    OriginCase("https://llm.example:/v1", "https", "llm.example", 443),
+    OriginCase("http://xn--bcher-kva.example", "http", "xn--bcher-kva.example", 80),
+    OriginCase("http://my_host.example", "http", "my_host.example", 80),
+    OriginCase("http://gpu-7:8000/v1", "http", "gpu-7", 8000),
+    OriginCase("http://7b.example", "http", "7b.example", 80),
+    OriginCase("http://localhost:11434", "http", "localhost", 11434, True),
+    OriginCase("http://LOCALHOST", "http", "localhost", 80, True),
+    OriginCase("http://llm.localhost", "http", "llm.localhost", 80, True),
+    OriginCase("http://127.0.0.1:8000", "http", "127.0.0.1", 8000, True),
+    OriginCase("http://127.0.0.1.:8000", "http", "127.0.0.1", 8000, True),
+    OriginCase("http://0.0.0.0:8000", "http", "0.0.0.0", 8000, True),
+    OriginCase("http://10.1.2.3", "http", "10.1.2.3", 80, True),
+    OriginCase("http://172.16.0.9", "http", "172.16.0.9", 80, True),
+    OriginCase("http://192.168.1.20:1234/v1", "http", "192.168.1.20", 1234, True),
+    OriginCase("http://100.64.0.7", "http", "100.64.0.7", 80, True),
+    OriginCase("http://[::1]:8000", "http", "::1", 8000, True),
+    OriginCase("http://[0:0:0:0:0:0:0:1]", "http", "::1", 80, True),
+    OriginCase("http://[FD12::0001]", "http", "fd12::1", 80, True),
+    OriginCase("http://[fe80::1]", "http", "fe80::1", 80, True),
+    OriginCase("https://[2606:4700:4700:0000::1111]", "https", "2606:4700:4700::1111", 443),
+    OriginCase("https://1.1.1.1", "https", "1.1.1.1", 443),
 ]
 
 NO_URL = [
@@ -450,7 +450,7 @@ NO_URL = [
 
 class TestConfiguration:
     @pytest.mark.parametrize("case", WRITTEN, ids=lambda case: case.url)
-    def test_what_a_url_leads_to(self, case: Written) -> None:
+    def test_what_a_url_leads_to(self, case: OriginCase) -> None:
         origin = origin_of(case.url)
         assert origin == case[1:]
         assert origin_of(str(origin), private=origin.private) == origin

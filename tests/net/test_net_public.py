@@ -187,7 +187,7 @@ class TestRead:
             asyncio.run(get(PublicWeb(ScriptedTransport([Reply(body=b"x" * 1001)])), "http://site.example/", 1000))
 
 
-class Packed(NamedTuple):
+class PackedCase(NamedTuple):
     id: str
     encoding: str
     body: bytes
@@ -200,20 +200,20 @@ def bare(data: bytes) -> bytes:
 
 
 PACKED = [
-    Packed("gzip", "gzip", gzip.compress(b"hello")),
-    Packed("x-gzip", "X-Gzip", gzip.compress(b"hello")),
-    Packed("deflate", "deflate", zlib.compress(b"hello")),
-    Packed("deflate, bare", "deflate", bare(b"hello")),
-    Packed("a bomb", "gzip", gzip.compress(b"\0" * 50_000_000), "once it is inflated"),
-    Packed("breaks off", "gzip", gzip.compress(b"hello" * 1000)[:-12], "breaks off"),
-    Packed("is something else", "gzip", b"hello", "not gzip"),
-    Packed("an encoding we do not read", "br", b"hello", "not asked for"),
-    Packed("two of them", "gzip, gzip", gzip.compress(gzip.compress(b"hello")), "not asked for"),
+    PackedCase("gzip", "gzip", gzip.compress(b"hello")),
+    PackedCase("x-gzip", "X-Gzip", gzip.compress(b"hello")),
+    PackedCase("deflate", "deflate", zlib.compress(b"hello")),
+    PackedCase("deflate, bare", "deflate", bare(b"hello")),
+    PackedCase("a bomb", "gzip", gzip.compress(b"\0" * 50_000_000), "once it is inflated"),
+    PackedCase("breaks off", "gzip", gzip.compress(b"hello" * 1000)[:-12], "breaks off"),
+    PackedCase("is something else", "gzip", b"hello", "not gzip"),
+    PackedCase("an encoding we do not read", "br", b"hello", "not asked for"),
+    PackedCase("two of them", "gzip, gzip", gzip.compress(gzip.compress(b"hello")), "not asked for"),
 ]
 
 
 @pytest.mark.parametrize("case", PACKED, ids=lambda case: case.id)
-def test_inflated(case: Packed) -> None:
+def test_inflated(case: PackedCase) -> None:
     web = PublicWeb(ScriptedTransport([Reply(headers={"content-encoding": case.encoding}, body=case.body)]))
     if not case.said:
         assert asyncio.run(get(web, "http://site.example/")) == b"hello"

@@ -27,7 +27,7 @@ def chunk_of(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-class Left:
+class LeftStream:
     """A script that begins a stream, and when its client was seen to leave."""
 
     def __init__(self, *pieces: bytes) -> None:
@@ -80,7 +80,7 @@ class TestClosedByUs:
     @pytest.mark.parametrize("pieces", BEGUN)
     def test_whoever_reads_hears_of_it_at_once(self, pieces: tuple[bytes, ...]) -> None:
         async def main() -> None:
-            left = Left(*pieces)
+            left = LeftStream(*pieces)
             async with talking(left) as (server, client), reading(client, server) as (response, task):
                 closed = time.monotonic()
                 response.close()
@@ -95,7 +95,7 @@ class TestClosedByUs:
         """Closed while the reader is busy with what it has: its next step is the last."""
 
         async def main() -> None:
-            left = Left(*pieces)
+            left = LeftStream(*pieces)
             async with talking(left) as (server, client), opening(client, server) as response:
                 body = chunks(response, 30)
                 if b"half" in pieces[-1]:
@@ -137,7 +137,7 @@ class TestClosedByUs:
         """The gateway cuts every stream when its time to drain is up."""
 
         async def main() -> None:
-            left = Left(STREAM, chunk_of(b"data: x\n\n"))
+            left = LeftStream(STREAM, chunk_of(b"data: x\n\n"))
             async with talking(left) as (server, client):
                 request = Request(server.origin, "/")
                 responses = await asyncio.gather(*(client.open(request, 5) for _ in range(100)))
@@ -157,7 +157,7 @@ class TestClosedByUs:
         """One error object for all of them would hold the frames of every one that ever raised it."""
 
         async def main() -> None:
-            left = Left(STREAM)
+            left = LeftStream(STREAM)
             async with talking(left) as (server, client):
                 depths = []
                 for _ in range(20):
@@ -183,7 +183,7 @@ class TestCancelled:
     @pytest.mark.parametrize("pieces", BEGUN)
     def test_the_connection_is_gone_with_the_reader(self, pieces: tuple[bytes, ...]) -> None:
         async def main() -> None:
-            left = Left(*pieces)
+            left = LeftStream(*pieces)
             async with talking(left) as (server, client):
 
                 async def whole() -> bytes:
@@ -201,7 +201,7 @@ class TestCancelled:
 
     def test_so_it_is_before_an_answer(self) -> None:
         async def main() -> None:
-            left = Left()
+            left = LeftStream()
             async with talking(left) as (server, client):
                 task = asyncio.create_task(ask(client, server.origin, wait_s=30))
                 await asyncio.sleep(0.05)
@@ -379,7 +379,7 @@ class TestReused:
 
     def test_not_after_one_that_was_not(self) -> None:
         async def main() -> None:
-            left = Left(STREAM, chunk_of(b"data: x\n\n"))
+            left = LeftStream(STREAM, chunk_of(b"data: x\n\n"))
             async with talking(left) as (server, client):
                 for count in range(1, 4):
                     async with await client.open(Request(server.origin, "/"), 5) as response:
@@ -497,7 +497,7 @@ class TestReused:
         monkeypatch.setattr(client_module, "CONNECT_S", 0.2)
 
         async def main() -> None:
-            left = Left(STREAM)
+            left = LeftStream(STREAM)
             async with talking(left) as (server, client):
                 request = Request(server.origin, "/")
                 held = [await client.open(request, 5) for _ in range(2)]
@@ -596,7 +596,7 @@ class TestEncoded:
 
     def test_a_stream_that_is_encoded_is_closed(self) -> None:
         async def main() -> None:
-            left = Left(STREAM.replace(b"\r\n", b"\r\ncontent-encoding: gzip\r\n", 1))
+            left = LeftStream(STREAM.replace(b"\r\n", b"\r\ncontent-encoding: gzip\r\n", 1))
             async with talking(left) as (server, client):
                 with pytest.raises(Broken, match="encoded"):
                     await client.open(Request(server.origin, "/"), 5)

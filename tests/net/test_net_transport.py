@@ -69,18 +69,18 @@ async def zipped(talk: Talk) -> None:
     await talk.gone()
 
 
-class Sent(NamedTuple):
+class SentCase(NamedTuple):
     id: str
     script: Script
     error: type[NetError]
 
 
 SENT = [
-    Sent("silence", silent, TimedOut),
-    Sent("a reset", torn, Unreachable),
-    Sent("not HTTP", nonsense, Broken),
-    Sent("headers of 17 KB in lines of 1 KB", huge_head, Broken),
-    Sent("an encoding", zipped, Broken),
+    SentCase("silence", silent, TimedOut),
+    SentCase("a reset", torn, Unreachable),
+    SentCase("not HTTP", nonsense, Broken),
+    SentCase("headers of 17 KB in lines of 1 KB", huge_head, Broken),
+    SentCase("an encoding", zipped, Broken),
 ]
 
 
@@ -88,7 +88,7 @@ class TestWasSent:
     """The gateway books what a provider may charge for by it."""
 
     @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
-    def test_once_there_was_a_connection(self, case: Sent) -> None:
+    def test_once_there_was_a_connection(self, case: SentCase) -> None:
         async def main() -> None:
             async with talking(case.script) as (server, client):
                 with pytest.raises(case.error) as raised:

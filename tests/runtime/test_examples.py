@@ -100,7 +100,7 @@ def test_strangers_of_ones_own() -> None:
     assert len(gone) < 10, "what a label is about is no stranger there; the rest still is"
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     examples: Any
     said: str
@@ -108,21 +108,21 @@ class Refused(NamedTuple):
 
 
 REFUSED = [
-    Refused("no mapping", [("refund", "a")], "texts by their route"),
-    Refused("one text for a list", {"a": "text", "b": ["x"]}, "the examples of 'a' must be a list of texts"),
-    Refused("no text", {"a": ["x", 3], "b": ["x"]}, "an example of 'a' must be a text, found 3"),
-    Refused("a blank text", {"a": ["x", " "], "b": ["x"]}, "an example of 'a' must be a text"),
-    Refused("no route", {" ": ["x"], "b": ["x"]}, "' ' is not a name for a route"),
-    Refused("too few", {"a": ["x y"], "b": ["z w"]}, "a student needs at least 10 of at least 2"),
-    Refused("one route", {"a": [f"text {number}" for number in range(20)]}, "of 1 labels"),
-    Refused("another policy", EXAMPLES, "policies 'refnd' is not a route", {"policies": {"refnd": {}}}),
-    Refused("a wrong policy", EXAMPLES, "unknown key", {"policies": {"refund": {"modle": "x"}}}),
-    Refused("a gate", EXAMPLES, "between 0 and 1", {"gate": 60}),
+    RefusedCase("no mapping", [("refund", "a")], "texts by their route"),
+    RefusedCase("one text for a list", {"a": "text", "b": ["x"]}, "the examples of 'a' must be a list of texts"),
+    RefusedCase("no text", {"a": ["x", 3], "b": ["x"]}, "an example of 'a' must be a text, found 3"),
+    RefusedCase("a blank text", {"a": ["x", " "], "b": ["x"]}, "an example of 'a' must be a text"),
+    RefusedCase("no route", {" ": ["x"], "b": ["x"]}, "' ' is not a name for a route"),
+    RefusedCase("too few", {"a": ["x y"], "b": ["z w"]}, "a student needs at least 10 of at least 2"),
+    RefusedCase("one route", {"a": [f"text {number}" for number in range(20)]}, "of 1 labels"),
+    RefusedCase("another policy", EXAMPLES, "policies 'refnd' is not a route", {"policies": {"refnd": {}}}),
+    RefusedCase("a wrong policy", EXAMPLES, "unknown key", {"policies": {"refund": {"modle": "x"}}}),
+    RefusedCase("a gate", EXAMPLES, "between 0 and 1", {"gate": 60}),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_refused(case: Refused) -> None:
+def test_refused(case: RefusedCase) -> None:
     with pytest.raises(turnout.TurnoutError) as caught:
         learn(case.examples, **dict(case.options))
     assert case.said in str(caught.value)

@@ -22,42 +22,42 @@ from turnout.search.citation import (
 )
 
 
-class Parsed(NamedTuple):
+class ParsedCase(NamedTuple):
     id: str
     answer: str
     cited: list[tuple[int, ...]]  # of each sentence
 
 
 PARSED = [
-    Parsed("none", "Paris is big. Rome is old.", [(), ()]),
-    Parsed("before-the-stop", "Paris is big [1]. Rome is old [2].", [(1,), (2,)]),
-    Parsed("behind-the-stop", "Paris is big.[1] Rome is old.[2]", [(1,), (2,)]),
-    Parsed("behind-the-stop-and-a-space", "Paris is big. [1] Rome is old. [2]", [(1,), (2,)]),
-    Parsed("several", "Paris is big [2][3]. Rome [1] is old [2].", [(2, 3), (1, 2)]),
-    Parsed("list-in-one", "Paris is big [1, 3]. Rome is old [2;4].", [(1, 3), (2, 4)]),
-    Parsed("range", "Paris is big [1-3]. Rome is old [2–3].", [(1, 2, 3), (2, 3)]),
-    Parsed("endless-range", "Paris is big [1-999].", [tuple(range(1, MOST_CITED + 2))]),
-    Parsed("twice", "Paris [1] is big [1].", [(1,)]),
-    Parsed("nested", "Paris is big [[1]]. Rome is old ([2]).", [(1,), (2,)]),
-    Parsed("footnote", "Paris is big [^1].", [(1,)]),
-    Parsed("link", "Paris is big [1](https://example.org/a_b). Rome is old.", [(1,), ()]),
-    Parsed("lenticular", "Paris is big【1】. Rome is old【2†source】.", [(1,), (2,)]),
-    Parsed("as-a-word", "Paris is big. [1] says so.", [(), (1,)]),
-    Parsed("items", "- Paris is big [1]\n- Rome is old [2]\n1. Bonn is small [3]", [(1,), (2,), (3,)]),
-    Parsed("inline-code", "Use `a[1]` here. Then `b` [2].", [(), (2,)]),
-    Parsed("fenced-code", "Run this [1]:\n```\nx = a[2]\n```\nIt prints [3].", [(1,), (), (3,)]),
-    Parsed("zero", "Take list[0] first.", [()]),
-    Parsed("year", "In [2019] it rained.", [()]),
-    Parsed("text", "See [the page](https://example.org) and [x].", [()]),
-    Parsed("spanish", "¿Es grande? París es grande [1].", [(), (1,)]),
-    Parsed("german-date", "Am 5. Mai regnete es [1]. Gut.", [(1,), ()]),
-    Parsed("japanese", "東京は大きい[1]。京都は古い[2]。", [(1,), (2,)]),
-    Parsed("empty", "", []),
+    ParsedCase("none", "Paris is big. Rome is old.", [(), ()]),
+    ParsedCase("before-the-stop", "Paris is big [1]. Rome is old [2].", [(1,), (2,)]),
+    ParsedCase("behind-the-stop", "Paris is big.[1] Rome is old.[2]", [(1,), (2,)]),
+    ParsedCase("behind-the-stop-and-a-space", "Paris is big. [1] Rome is old. [2]", [(1,), (2,)]),
+    ParsedCase("several", "Paris is big [2][3]. Rome [1] is old [2].", [(2, 3), (1, 2)]),
+    ParsedCase("list-in-one", "Paris is big [1, 3]. Rome is old [2;4].", [(1, 3), (2, 4)]),
+    ParsedCase("range", "Paris is big [1-3]. Rome is old [2–3].", [(1, 2, 3), (2, 3)]),
+    ParsedCase("endless-range", "Paris is big [1-999].", [tuple(range(1, MOST_CITED + 2))]),
+    ParsedCase("twice", "Paris [1] is big [1].", [(1,)]),
+    ParsedCase("nested", "Paris is big [[1]]. Rome is old ([2]).", [(1,), (2,)]),
+    ParsedCase("footnote", "Paris is big [^1].", [(1,)]),
+    ParsedCase("link", "Paris is big [1](https://example.org/a_b). Rome is old.", [(1,), ()]),
+    ParsedCase("lenticular", "Paris is big【1】. Rome is old【2†source】.", [(1,), (2,)]),
+    ParsedCase("as-a-word", "Paris is big. [1] says so.", [(), (1,)]),
+    ParsedCase("items", "- Paris is big [1]\n- Rome is old [2]\n1. Bonn is small [3]", [(1,), (2,), (3,)]),
+    ParsedCase("inline-code", "Use `a[1]` here. Then `b` [2].", [(), (2,)]),
+    ParsedCase("fenced-code", "Run this [1]:\n```\nx = a[2]\n```\nIt prints [3].", [(1,), (), (3,)]),
+    ParsedCase("zero", "Take list[0] first.", [()]),
+    ParsedCase("year", "In [2019] it rained.", [()]),
+    ParsedCase("text", "See [the page](https://example.org) and [x].", [()]),
+    ParsedCase("spanish", "¿Es grande? París es grande [1].", [(), (1,)]),
+    ParsedCase("german-date", "Am 5. Mai regnete es [1]. Gut.", [(1,), ()]),
+    ParsedCase("japanese", "東京は大きい[1]。京都は古い[2]。", [(1,), (2,)]),
+    ParsedCase("empty", "", []),
 ]
 
 
 @pytest.mark.parametrize("case", PARSED, ids=lambda case: case.id)
-def test_parse(case: Parsed) -> None:
+def test_parse(case: ParsedCase) -> None:
     sentences = parse(case.answer)
     assert [sentence.cited for sentence in sentences] == case.cited
     assert "".join(sentence.text for sentence in sentences) == case.answer
@@ -70,7 +70,7 @@ SECTIONS = [
 ]
 
 
-class Applied(NamedTuple):
+class AppliedCase(NamedTuple):
     id: str
     answer: str
     rendered: str
@@ -78,45 +78,45 @@ class Applied(NamedTuple):
 
 # "~" stands for what marks a sentence.
 APPLIED = [
-    Applied("kept", "Paris is the capital of France [1].", "Paris is the capital of France [1]."),
-    Applied("wrong-section", "Paris is the capital of France [2].", "Paris is the capital of France.~"),
-    Applied("one-of-two", "Paris is the capital of France [1][2].", "Paris is the capital of France [1]."),
-    Applied("one-of-a-list", "Paris is the capital of France [2, 1].", "Paris is the capital of France [1]."),
-    Applied("no-such-section", "Paris is the capital of France [1][9].", "Paris is the capital of France [1]."),
-    Applied("only-no-such-section", "Paris is the capital of France [9].", "Paris is the capital of France.~"),
-    Applied(
+    AppliedCase("kept", "Paris is the capital of France [1].", "Paris is the capital of France [1]."),
+    AppliedCase("wrong-section", "Paris is the capital of France [2].", "Paris is the capital of France.~"),
+    AppliedCase("one-of-two", "Paris is the capital of France [1][2].", "Paris is the capital of France [1]."),
+    AppliedCase("one-of-a-list", "Paris is the capital of France [2, 1].", "Paris is the capital of France [1]."),
+    AppliedCase("no-such-section", "Paris is the capital of France [1][9].", "Paris is the capital of France [1]."),
+    AppliedCase("only-no-such-section", "Paris is the capital of France [9].", "Paris is the capital of France.~"),
+    AppliedCase(
         "together",
         "The Eiffel Tower in Paris, capital of France, was completed in 1889 [1][2].",
         "The Eiffel Tower in Paris, capital of France, was completed in 1889 [1][2].",
     ),
-    Applied(
+    AppliedCase(
         "behind-the-stop",
         "The tower is 324 metres tall. [2] Paris is the capital of France. [1]",
         "The tower is 324 metres tall.~ Paris is the capital of France. [1]",
     ),
-    Applied("number", "The Eiffel Tower is 324 metres tall [2].", "The Eiffel Tower is 324 metres tall.~"),
-    Applied("state", "The kitchen light is on [3].", "The kitchen light is on.~"),
-    Applied("state-kept", "The kitchen light is off [3].", "The kitchen light is off [3]."),
-    Applied("negated", "The front door is not locked [3].", "The front door is not locked.~"),
-    Applied("twice-negated", "The front door is not unlocked [3].", "The front door is not unlocked [3]."),
-    Applied("uncited", "Madrid is nice.\n\nRome too.", "Madrid is nice.\n\nRome too."),
-    Applied("nothing-stated", "It is so [1].", "It is so.~"),
-    Applied(
+    AppliedCase("number", "The Eiffel Tower is 324 metres tall [2].", "The Eiffel Tower is 324 metres tall.~"),
+    AppliedCase("state", "The kitchen light is on [3].", "The kitchen light is on.~"),
+    AppliedCase("state-kept", "The kitchen light is off [3].", "The kitchen light is off [3]."),
+    AppliedCase("negated", "The front door is not locked [3].", "The front door is not locked.~"),
+    AppliedCase("twice-negated", "The front door is not unlocked [3].", "The front door is not unlocked [3]."),
+    AppliedCase("uncited", "Madrid is nice.\n\nRome too.", "Madrid is nice.\n\nRome too."),
+    AppliedCase("nothing-stated", "It is so [1].", "It is so.~"),
+    AppliedCase(
         "items",
         "- The Eiffel Tower was completed in 1889 [2]\n- Plex is down [3]\n",
         "- The Eiffel Tower was completed in 1889 [2]\n- Plex is down~\n",
     ),
-    Applied(
+    AppliedCase(
         "numbered-items",
         "1. Paris is the capital of France [1]\n2. Plex is up [3]",
         "1. Paris is the capital of France [1]\n2. Plex is up [3]",
     ),
-    Applied("code", "```\nx[1] = 2\n```\n", "```\nx[1] = 2\n```\n"),
+    AppliedCase("code", "```\nx[1] = 2\n```\n", "```\nx[1] = 2\n```\n"),
 ]
 
 
 @pytest.mark.parametrize("case", APPLIED, ids=lambda case: case.id)
-def test_apply(case: Applied) -> None:
+def test_apply(case: AppliedCase) -> None:
     assert apply(case.answer, SECTIONS).render("~") == case.rendered
 
 

@@ -74,7 +74,7 @@ def test_an_empty_index_has_nothing(index: Index) -> None:
     assert index.count() == 0
 
 
-class Filtered(NamedTuple):
+class FilteredCase(NamedTuple):
     id: str
     filters: Filters
     found: set[str]
@@ -85,21 +85,21 @@ def on(day: int) -> datetime:
 
 
 FILTERED = (
-    Filtered("none", Filters(), {"a", "b", "c"}),
-    Filtered("a value", Filters({"kind": "card"}), {"a", "b"}),
-    Filtered("any of the values", Filters({"kind": ["card", "page"]}), {"a", "b", "c"}),
-    Filtered("one of its values", Filters({"tag": "x"}), {"a", "c"}),
-    Filtered("all of the names", Filters({"kind": "card", "tag": "x"}), {"a"}),
-    Filtered("a value nobody has", Filters({"kind": "'); drop table documents"}), set()),
-    Filtered("a language", Filters(langs=["de"]), {"c"}),
-    Filtered("since", Filters(since=on(2)), {"b", "c"}),
-    Filtered("until", Filters(until=on(2)), {"a"}),
+    FilteredCase("none", Filters(), {"a", "b", "c"}),
+    FilteredCase("a value", Filters({"kind": "card"}), {"a", "b"}),
+    FilteredCase("any of the values", Filters({"kind": ["card", "page"]}), {"a", "b", "c"}),
+    FilteredCase("one of its values", Filters({"tag": "x"}), {"a", "c"}),
+    FilteredCase("all of the names", Filters({"kind": "card", "tag": "x"}), {"a"}),
+    FilteredCase("a value nobody has", Filters({"kind": "'); drop table documents"}), set()),
+    FilteredCase("a language", Filters(langs=["de"]), {"c"}),
+    FilteredCase("since", Filters(since=on(2)), {"b", "c"}),
+    FilteredCase("until", Filters(until=on(2)), {"a"}),
 )
 
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["words", "vectors"])
 @pytest.mark.parametrize("case", FILTERED, ids=lambda case: case.id)
-def test_filters(case: Filtered, vectors: bool, opened: Callable[..., Index]) -> None:
+def test_filters(case: FilteredCase, vectors: bool, opened: Callable[..., Index]) -> None:
     index = opened(embedder=WordEmbeds() if vectors else None, knows=("en", "de"))
     index.upsert(
         (

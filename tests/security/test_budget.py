@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from secured_server import Got, call, chat, forget, id_of, make_key, secured_server, settings
-from serving import Served, serving
+from secured_server import RawResponse, call, chat, forget, id_of, make_key, secured_server, settings
+from serving import RunningServer, serving
 from stored_decisions import select
 from turnout.apps.caller import Budget
 from turnout.core.errors import Refused
@@ -23,7 +23,7 @@ PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
+def pair(tmp_path: Path) -> Iterator[tuple[RunningServer, ScriptedProvider]]:
     with secured_server(tmp_path / "budget", prices=PRICES) as (served, provider):
         provider.default = Reply("ok", usage=(100, 100))
         yield served, provider
@@ -33,19 +33,19 @@ def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
 SYSTEM = "You answer briefly and politely. " * 13
 
 
-def ask(served: Served, key: str, path: str = PATHS[0], **fields: object) -> Got:
+def ask(served: RunningServer, key: str, path: str = PATHS[0], **fields: object) -> RawResponse:
     body = chat(**fields) | {"max_output_tokens": fields.get("max_tokens", 100)}
     body["messages"].insert(0, {"role": "system", "content": SYSTEM})
     body["input"] = body["messages"]
     return call(served.url, "POST", path, body, key=key)
 
 
-def spent(served: Served, key: str) -> float:
+def spent(served: RunningServer, key: str) -> float:
     return served.store.keys.spent(id_of(key))
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_at_the_end_of_a_budget(pair: tuple[Served, ScriptedProvider], path: str) -> None:
+def test_at_the_end_of_a_budget(pair: tuple[RunningServer, ScriptedProvider], path: str) -> None:
     served, provider = pair
     key = make_key(served.store, budget_usd=3.2 * CALL_USD)
     forget(served)
@@ -62,7 +62,7 @@ def test_at_the_end_of_a_budget(pair: tuple[Served, ScriptedProvider], path: str
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> None:
+def test_many_at_once(pair: tuple[RunningServer, ScriptedProvider], stream: bool) -> None:
     """Forty clients at once on a budget for ten calls. Each is set aside before it is made."""
     served, provider = pair
     provider.default = Reply("ok", usage=(100, 100), delay_s=0.05)
@@ -90,7 +90,7 @@ def test_many_at_once(pair: tuple[Served, ScriptedProvider], stream: bool) -> No
     assert budget.spent_usd == pytest.approx(spent(served, key))
 
 
-def test_more_than_was_asked_for(pair: tuple[Served, ScriptedProvider]) -> None:
+def test_more_than_was_asked_for(pair: tuple[RunningServer, ScriptedProvider]) -> None:
     """A provider that writes ten times what it was allowed: one call over, and then no more."""
     served, provider = pair
     provider.default = Reply("ok", usage=(100, 1000))
@@ -110,7 +110,9 @@ def test_more_than_was_asked_for(pair: tuple[Served, ScriptedProvider]) -> None:
         {"text": "hello there" + " " * 40_000},
     ],
 )
-def test_what_may_cost_too_much_is_not_begun(pair: tuple[Served, ScriptedProvider], fields: dict[str, object]) -> None:
+def test_what_may_cost_too_much_is_not_begun(
+    pair: tuple[RunningServer, ScriptedProvider], fields: dict[str, object]
+) -> None:
     served, provider = pair
     key = make_key(served.store, budget_usd=2 * CALL_USD)
     forget(served)
@@ -121,7 +123,7 @@ def test_what_may_cost_too_much_is_not_begun(pair: tuple[Served, ScriptedProvide
 
 @pytest.mark.parametrize("tokens", [-1, -(10**9), 0])
 @pytest.mark.parametrize("path", PATHS)
-def test_absurd_limits_make_no_room(pair: tuple[Served, ScriptedProvider], tokens: int, path: str) -> None:
+def test_absurd_limits_make_no_room(pair: tuple[RunningServer, ScriptedProvider], tokens: int, path: str) -> None:
     """A negative number of tokens is no credit, while others are under way."""
     served, provider = pair
     provider.default = Reply("ok", usage=(100, 100), delay_s=0.2)
@@ -154,7 +156,7 @@ def test_a_budget() -> None:
     assert Budget().reserve(10.0) == 10.0
 
 
-def test_failures_cost_nothing_and_hold_nothing(pair: tuple[Served, ScriptedProvider]) -> None:
+def test_failures_cost_nothing_and_hold_nothing(pair: tuple[RunningServer, ScriptedProvider]) -> None:
     served, provider = pair
     key = make_key(served.store, budget_usd=4 * CALL_USD)
     forget(served)

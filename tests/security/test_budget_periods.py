@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secured_server import Got, call, chat, forget, id_of, make_key, secured_server, settings
-from serving import Served, serving
+from secured_server import RawResponse, call, chat, forget, id_of, make_key, secured_server, settings
+from serving import RunningServer, serving
 from stored_decisions import ask as decide
 from turnout.apps.caller import Budget, Limits, Period
 from turnout.core.errors import Refused
@@ -223,7 +223,7 @@ def test_a_cost_that_is_no_number_books_what_was_set_aside(spent: float) -> None
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
+def pair(tmp_path: Path) -> Iterator[tuple[RunningServer, ScriptedProvider]]:
     with secured_server(tmp_path / "periods", prices=PRICES) as (served, provider):
         provider.default = Reply("ok", usage=(100, 100))
         yield served, provider
@@ -233,21 +233,21 @@ def pair(tmp_path: Path) -> Iterator[tuple[Served, ScriptedProvider]]:
 SYSTEM = "You answer briefly and politely. " * 13
 
 
-def ask(served: Served, key: str, path: str = "/v1/chat/completions") -> Got:
+def ask(served: RunningServer, key: str, path: str = "/v1/chat/completions") -> RawResponse:
     body = chat() | {"max_output_tokens": 100}
     body["messages"].insert(0, {"role": "system", "content": SYSTEM})
     body["input"] = body["messages"]
     return call(served.url, "POST", path, body, key=key)
 
 
-def spend(served: Served, key: str, amount: float, created_s: float) -> None:
+def spend(served: RunningServer, key: str, amount: float, created_s: float) -> None:
     """As if a process had booked it then."""
     served.store.backend.write([SpendRow(decide().id, id_of(key), amount, round(created_s * 1000))])
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
 @pytest.mark.parametrize("period", [Period.DAY, Period.MONTH])
-def test_a_budget_of_a_period_is_held(pair: tuple[Served, ScriptedProvider], path: str, period: Period) -> None:
+def test_a_budget_of_a_period_is_held(pair: tuple[RunningServer, ScriptedProvider], path: str, period: Period) -> None:
     served, provider = pair
     key = make_key(served.store, **{f"budget_{period}_usd": 2.2 * CALL_USD})
     forget(served)
@@ -259,7 +259,7 @@ def test_a_budget_of_a_period_is_held(pair: tuple[Served, ScriptedProvider], pat
     assert provider.received == 2
 
 
-def test_what_was_spent_before_is_read_from_the_store(pair: tuple[Served, ScriptedProvider]) -> None:
+def test_what_was_spent_before_is_read_from_the_store(pair: tuple[RunningServer, ScriptedProvider]) -> None:
     """By period: yesterday's counts for the whole budget and perhaps the month, not for the day."""
     served, _ = pair
     now = time.time()
@@ -279,7 +279,7 @@ def test_what_was_spent_before_is_read_from_the_store(pair: tuple[Served, Script
     assert ask(served, fresh).status == 200
 
 
-def test_a_new_day_needs_no_restart(pair: tuple[Served, ScriptedProvider]) -> None:
+def test_a_new_day_needs_no_restart(pair: tuple[RunningServer, ScriptedProvider]) -> None:
     served, _ = pair
     ahead = [0.0]
     served.server.auth.clock = lambda: time.time() + ahead[0]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from secured_server import Got, call, chat, forget, make_key, secured_server
-from serving import Served, route_table
+from secured_server import RawResponse, call, chat, forget, make_key, secured_server
+from serving import RunningServer, route_table
 from turnout.apps.app import SOCKET
 from turnout.web import auth
 
@@ -45,7 +45,7 @@ OPENAI = {
 }
 
 
-class Asked(NamedTuple):
+class RequestCase(NamedTuple):
     path: str
     headers: Mapping[str, str] = MappingProxyType({})
     anthropic: bool = False
@@ -62,34 +62,36 @@ def _plain(path: str) -> str:
 
 
 ROWS = [
-    *(Asked(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in route_table()
+    *(RequestCase(_plain(row.path), anthropic=row.path.startswith("/v1/messages")) for row in route_table()
       if row.listener == "public" and row.scope and row.method != SOCKET),
-    Asked("/v1/models", VERSION, anthropic=True),
-    Asked("/v1/models/turnout/simple", VERSION, anthropic=True),
+    RequestCase("/v1/models", VERSION, anthropic=True),
+    RequestCase("/v1/models/turnout/simple", VERSION, anthropic=True),
     # Another's header on a path that is not shared says nothing.
-    Asked("/v1/chat/completions", VERSION),
-    Asked("/v1/responses", VERSION),
-    Asked("/v1/route", VERSION),
-    *(Asked(path, anthropic=True, known=False) for path in (
+    RequestCase("/v1/chat/completions", VERSION),
+    RequestCase("/v1/responses", VERSION),
+    RequestCase("/v1/route", VERSION),
+    *(RequestCase(path, anthropic=True, known=False) for path in (
         "/v1/messages/", "/v1/messages/batches", "/v1/messages/batches/msgbatch_1/results",
         "/v1/messages/count_tokens/", "/v1/messages/%00", "/v1/messages//",
     )),
-    *(Asked(path, known=False) for path in (
+    *(RequestCase(path, known=False) for path in (
         "/v1/message", "/v1/messagesx", "/v2/messages", "/v1/chat", "/v1/embeddings", "/", "/v1/route/batch/x",
     )),
 ]  # fmt: skip
 KNOWN = [row for row in ROWS if row.known]
 
 
-def name(row: Asked) -> str:
+def name(row: RequestCase) -> str:
     return row.path + (" as Anthropic's client" if row.headers else "")
 
 
 class Server(NamedTuple):
-    served: Served
+    served: RunningServer
     keys: dict[str, str]
 
-    def ask(self, row: Asked, key: str | None = None, *, method: str = "", body: Any = None, **headers: str) -> Got:
+    def ask(
+        self, row: RequestCase, key: str | None = None, *, method: str = "", body: Any = None, **headers: str
+    ) -> RawResponse:
         sent = {**row.headers} | ({"x-api-key": self.keys[key]} if key else {}) | headers
         return call(self.served.url, method or row.method, row.path, body, headers=sent)
 
@@ -106,7 +108,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield Server(served, keys)
 
 
-def check(got: Got, row: Asked, status: int, kind: str = "") -> None:
+def check(got: RawResponse, row: RequestCase, status: int, kind: str = "") -> None:
     what = f"{name(row)}: {got.status} {got.body[:200]!r}"
     assert got.status == status, what
     assert got.headers["content-type"] == "application/json", what
@@ -124,7 +126,7 @@ def check(got: Got, row: Asked, status: int, kind: str = "") -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.known], ids=name)
-def test_no_such_path(server: Server, row: Asked) -> None:
+def test_no_such_path(server: Server, row: RequestCase) -> None:
     for method in ("GET", "POST", "DELETE"):
         for key in (None, "all"):
             check(server.ask(row, key, method=method), row, 404)
@@ -132,28 +134,28 @@ def test_no_such_path(server: Server, row: Asked) -> None:
 
 @pytest.mark.parametrize("row", KNOWN, ids=name)
 class TestKnown:
-    def test_another_method(self, server: Server, row: Asked) -> None:
+    def test_another_method(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "all", method="PATCH"), row, 405)
 
-    def test_no_key(self, server: Server, row: Asked) -> None:
+    def test_no_key(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row), row, 401)
 
-    def test_no_scope(self, server: Server, row: Asked) -> None:
+    def test_no_scope(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "none"), row, 403)
 
-    def test_too_often(self, server: Server, row: Asked) -> None:
+    def test_too_often(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "hasty"), row, 429)
 
-    def test_another_host(self, server: Server, row: Asked) -> None:
+    def test_another_host(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "all", host="example.org"), row, 421)
 
-    def test_a_foreign_page(self, server: Server, row: Asked) -> None:
+    def test_a_foreign_page(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "all", origin="https://example.org"), row, 403)
 
-    def test_too_long(self, server: Server, row: Asked) -> None:
+    def test_too_long(self, server: Server, row: RequestCase) -> None:
         check(server.ask(row, "all", body=b" " * (LIMIT + 1)), row, 413)
 
-    def test_no_room(self, server: Server, row: Asked) -> None:
+    def test_no_room(self, server: Server, row: RequestCase) -> None:
         admission = server.served.server.admission
         active, admission.active = admission.active, 10_000
         room, admission.room = admission.room, 1.0
@@ -165,14 +167,14 @@ class TestKnown:
         check(got, row, 503)
         assert int(got.headers["retry-after"]) >= 1
 
-    def test_stopping(self, server: Server, row: Asked) -> None:
+    def test_stopping(self, server: Server, row: RequestCase) -> None:
         server.served.server.admission.draining = True
         try:
             check(server.ask(row, "all", body={}), row, 503)
         finally:
             server.served.server.admission.draining = False
 
-    def test_a_bug(self, server: Server, row: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_bug(self, server: Server, row: RequestCase, monkeypatch: pytest.MonkeyPatch) -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
@@ -182,12 +184,12 @@ class TestKnown:
 
 def test_a_model_that_is_not_there(server: Server) -> None:
     for headers, anthropic in ((VERSION, True), ({}, False)):
-        row = Asked("/v1/models/none", headers, anthropic)
+        row = RequestCase("/v1/models/none", headers, anthropic)
         check(server.ask(row, "all", method="GET"), row, 404, "model_not_found")
 
 
 def test_what_a_body_lacks(server: Server) -> None:
     for path in ("/v1/messages", "/v1/messages/count_tokens"):
-        row = Asked(path, anthropic=True)
+        row = RequestCase(path, anthropic=True)
         for body in (b"", b"{", b"[]", {"model": "auto"}, chat() | {"messages": 1}):
             check(server.ask(row, "all", body=body), row, 400)

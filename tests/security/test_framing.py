@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from secured_server import call, chat, secured_server
-from serving import Served
+from serving import RunningServer
 from turnout.testing import ScriptedProvider
 from turnout.web import serve as serving_module
 
@@ -197,13 +197,13 @@ CASES = (
 
 
 @pytest.fixture(scope="module")
-def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def roomy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with secured_server(tmp_path_factory.mktemp("roomy")) as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with secured_server(tmp_path_factory.mktemp("full")) as (served, _):
         served.server.admission.room = 0.0  # it grows by a share of itself: from nothing, never
         yield served
@@ -289,7 +289,7 @@ def test_the_table_is_large_enough() -> None:
 @pytest.mark.parametrize("crowd", ["roomy", "full"])
 class TestEveryAnswerBelongsToItsRequest:
     def test_alone(self, request: pytest.FixtureRequest, crowd: str, case: Case) -> None:
-        served: Served = request.getfixturevalue(crowd)
+        served: RunningServer = request.getfixturevalue(crowd)
         wanted = case.full if crowd == "full" and case.full is not None else case.statuses
         with Line(served.url) as line:
             line.send(case.raw)
@@ -301,7 +301,7 @@ class TestEveryAnswerBelongsToItsRequest:
         assert not any(b"HIDDEN" in answer.body for answer in found)
 
     def test_on_a_kept_connection(self, request: pytest.FixtureRequest, crowd: str, case: Case) -> None:
-        served: Served = request.getfixturevalue(crowd)
+        served: RunningServer = request.getfixturevalue(crowd)
         wanted = case.full if crowd == "full" and case.full is not None else case.statuses
         with Line(served.url) as line:
             line.send(named("BEFORE"))
@@ -350,7 +350,9 @@ def half_open(url: str, count: int, stack: contextlib.ExitStack, sent: bytes) ->
     ],
     ids=["nothing", "half a head", "a long half", "half a body"],
 )
-def test_others_are_served_while_many_hold_a_connection(pair: tuple[Served, ScriptedProvider], sent: bytes) -> None:
+def test_others_are_served_while_many_hold_a_connection(
+    pair: tuple[RunningServer, ScriptedProvider], sent: bytes
+) -> None:
     served, _ = pair
     with contextlib.ExitStack() as stack:
         half_open(served.url, 1100, stack, sent)
@@ -362,7 +364,7 @@ def test_others_are_served_while_many_hold_a_connection(pair: tuple[Served, Scri
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, ScriptedProvider]]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, ScriptedProvider]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))

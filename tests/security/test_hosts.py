@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from secured_server import call, forget, make_key, secured_server, send_raw, status_of
-from serving import Served
+from serving import RunningServer
 from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
 from turnout.web.auth import Guard, host_name
@@ -48,14 +48,14 @@ BAD_PATHS = [
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """Open: on loopback, without a key."""
     with secured_server(tmp_path_factory.mktemp("hosts")) as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """With a key, which none of these requests has."""
     with secured_server(tmp_path_factory.mktemp("closed")) as (served, _):
         make_key(served.store)
@@ -74,7 +74,7 @@ def test_the_corpus_is_large_enough() -> None:
     assert len(set(BAD_HOSTS)) == len(BAD_HOSTS)
 
 
-def test_bad_hosts(served: Served) -> None:
+def test_bad_hosts(served: RunningServer) -> None:
     """On both listeners, for every kind of route: an open one, a reading one, a generating one."""
     passed = []
     for host in BAD_HOSTS:
@@ -91,13 +91,13 @@ def test_bad_hosts(served: Served) -> None:
     assert not passed
 
 
-def test_good_hosts(served: Served) -> None:
+def test_good_hosts(served: RunningServer) -> None:
     for host in GOOD_HOSTS:
         named = host.replace("PORT", served.url.rpartition(":")[2])
         assert get(served.url, "/v1/models", f"host: {named}") == 200, named
 
 
-def test_no_host(served: Served) -> None:
+def test_no_host(served: RunningServer) -> None:
     for version in ("1.0", "1.1"):
         for url, path in ((served.url, "/v1/models"), (served.admin, "/metrics"), (served.url, "/health")):
             assert get(url, path, version=version) in (0, 400, 421)
@@ -117,11 +117,11 @@ def test_no_host(served: Served) -> None:
     ],
     ids=" + ".join,
 )
-def test_no_other_header_names_the_host(served: Served, headers: tuple[str, ...]) -> None:
+def test_no_other_header_names_the_host(served: RunningServer, headers: tuple[str, ...]) -> None:
     assert get(served.url, "/v1/models", *headers) in (0, 400, 421)
 
 
-def test_bad_paths(served: Served, closed: Served) -> None:
+def test_bad_paths(served: RunningServer, closed: RunningServer) -> None:
     """Nothing of the other listener, and no row of the table without its own checks."""
     for path in BAD_PATHS:
         for one in (served, closed):
@@ -131,14 +131,14 @@ def test_bad_paths(served: Served, closed: Served) -> None:
         assert get(closed.admin, path, "host: localhost") in (0, 400, 401, 404, 405), path
 
 
-def test_a_path_in_absolute_form_is_still_checked(served: Served) -> None:
+def test_a_path_in_absolute_form_is_still_checked(served: RunningServer) -> None:
     """What a proxy is asked: the host of the request line does not stand in for the header."""
     for host in ("evil.com", "", "localhost.evil.com"):
         assert get(served.url, "http://localhost/v1/models", f"host: {host}") in (0, 400, 404, 421)
     assert get(served.url, "http://evil.com/v1/models", "host: evil.com") in (0, 400, 404, 421)
 
 
-def test_forwarded_headers_change_nothing(closed: Served) -> None:
+def test_forwarded_headers_change_nothing(closed: RunningServer) -> None:
     told = {
         "x-forwarded-for": "127.0.0.1",
         "x-forwarded-proto": "https",
@@ -166,7 +166,7 @@ FOREIGN = [
 ]  # fmt: skip
 
 
-def test_foreign_origins(served: Served) -> None:
+def test_foreign_origins(served: RunningServer) -> None:
     host = served.url.removeprefix("http://")
     body = {"model": "auto", "messages": [{"role": "user", "content": "hello"}]}
     for origin in FOREIGN:
@@ -181,7 +181,7 @@ def test_foreign_origins(served: Served) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "Cross-Site", " cross-site "])
-def test_cross_site_fetches(served: Served, site: str) -> None:
+def test_cross_site_fetches(served: RunningServer, site: str) -> None:
     """A picture or a script of another page sends no origin, and says where it stands all the same."""
     for url, path in ((served.url, "/v1/models"), (served.url, "/openapi.json"), (served.admin, "/metrics")):
         assert call(url, "GET", path, headers={"sec-fetch-site": site}).status == 403
@@ -189,7 +189,7 @@ def test_cross_site_fetches(served: Served, site: str) -> None:
         assert call(served.url, "GET", "/v1/models", headers={"sec-fetch-site": site}).status == 200
 
 
-def test_preflights_are_not_answered(served: Served) -> None:
+def test_preflights_are_not_answered(served: RunningServer) -> None:
     asked = {"origin": "https://evil.com", "access-control-request-method": "POST"}
     got = call(served.url, "OPTIONS", "/v1/chat/completions", headers=asked)
     assert got.status == 405

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from secured_server import call, chat, forget, id_of, make_key, secured_server, send_raw, settings, status_of
-from serving import Served
+from serving import RunningServer
 from turnout.cli import main
 from turnout.config.server import ServerSettings, is_loopback
 from turnout.core.errors import ConfigError, Refused
@@ -20,7 +20,7 @@ from turnout.testing import Reply, ScriptedProvider
 from turnout.web import auth as auth_module
 from turnout.web.server import check_exposure
 
-Pair = tuple[Served, ScriptedProvider]
+Pair = tuple[RunningServer, ScriptedProvider]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield served, provider
 
 
-def ask(served: Served, key: str, **fields: Any) -> Any:
+def ask(served: RunningServer, key: str, **fields: Any) -> Any:
     return call(served.url, "POST", "/v1/chat/completions", chat(**fields), key=key)
 
 

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from secured_server import Got, call, chat, secured_server, send_raw, status_of
-from serving import Served
+from secured_server import RawResponse, call, chat, secured_server, send_raw, status_of
+from serving import RunningServer
 from turnout.testing import ScriptedProvider
 from turnout.web import app, serve
 
@@ -23,13 +23,13 @@ READING = (*ASKING, "/v1/messages/count_tokens", "/v1/route", "/v1/route/batch",
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with secured_server(tmp_path_factory.mktemp("small"), server=f"body_bytes = {LIMIT}") as (served, _):
         yield served
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, ScriptedProvider]]:
+def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, ScriptedProvider]]:
     with secured_server(tmp_path_factory.mktemp("large")) as pair:
         yield pair
 
@@ -52,11 +52,11 @@ def head(path: str = "/v1/chat/completions", *headers: str) -> bytes:
 
 @pytest.mark.parametrize(("size", "status"), [(LIMIT - 1, 200), (LIMIT, 200), (LIMIT + 1, 413), (10 * LIMIT, 413)])
 class TestBody:
-    def test_plain(self, small: Served, size: int, status: int) -> None:
+    def test_plain(self, small: RunningServer, size: int, status: int) -> None:
         assert call(small.url, "POST", "/v1/chat/completions", sized(size)).status == status
 
     @pytest.mark.parametrize("piece", [7, 1000, 100_000])
-    def test_chunked(self, small: Served, size: int, status: int, piece: int) -> None:
+    def test_chunked(self, small: RunningServer, size: int, status: int, piece: int) -> None:
         """Counted as it comes: nobody says beforehand how long it is."""
         got = send_raw(
             small.url, head("/v1/chat/completions", "transfer-encoding: chunked") + chunked(sized(size), piece)
@@ -65,7 +65,7 @@ class TestBody:
 
 
 @pytest.mark.parametrize("path", READING)
-def test_too_large_in_every_format(small: Served, path: str) -> None:
+def test_too_large_in_every_format(small: RunningServer, path: str) -> None:
     got = call(small.url, "POST", path, b" " * (LIMIT + 1))
     assert got.status == 413
     assert f"{LIMIT:,} bytes" in got.json["error"]["message"]
@@ -73,13 +73,13 @@ def test_too_large_in_every_format(small: Served, path: str) -> None:
 
 
 class TestLies:
-    def test_longer_than_it_says(self, small: Served) -> None:
+    def test_longer_than_it_says(self, small: RunningServer) -> None:
         """What comes after the length it named is another request, and not one that exists."""
         got = send_raw(small.url, head("/v1/chat/completions", "content-length: 10") + sized(2000), timeout=2.0)
         assert status_of(got) in (400, 422)
         assert b"200 OK" not in got
 
-    def test_shorter_than_it_says(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_shorter_than_it_says(self, small: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
         """The rest never comes: told so after a while, and the place is free again."""
         monkeypatch.setattr(app, "BODY_S", 0.3)
         for sent in (b"", sized(500)):
@@ -89,18 +89,18 @@ class TestLies:
             assert time.monotonic() - started < 5.0
         assert small.server.admission.active == 0
 
-    def test_it_says_it_is_huge(self, small: Served) -> None:
+    def test_it_says_it_is_huge(self, small: RunningServer) -> None:
         """Refused before any of it is read."""
         for length in (LIMIT + 1, 10**12, 10**30):
             got = send_raw(small.url, head("/v1/chat/completions", f"content-length: {length}"))
             assert status_of(got) in (400, 413)
 
     @pytest.mark.parametrize("length", ["-1", "+5", "0x10", "1e3", "5, 5", "5 5", "²", "٣", "", "nan"])
-    def test_it_says_nonsense(self, small: Served, length: str) -> None:
+    def test_it_says_nonsense(self, small: RunningServer, length: str) -> None:
         got = send_raw(small.url, head("/v1/chat/completions", f"content-length: {length}") + b"hello", timeout=1.0)
         assert status_of(got) in (0, 400)
 
-    def test_two_lengths(self, small: Served) -> None:
+    def test_two_lengths(self, small: RunningServer) -> None:
         for headers in (
             ("content-length: 5", "content-length: 6"),
             ("content-length: 5", "transfer-encoding: chunked"),
@@ -116,7 +116,7 @@ class TestLies:
             assert status_of(got) in (0, 400, 408, 501), headers
             assert b"200 OK" not in got
 
-    def test_a_compressed_body_is_not_unpacked(self, small: Served) -> None:
+    def test_a_compressed_body_is_not_unpacked(self, small: RunningServer) -> None:
         import gzip
 
         got = call(
@@ -126,7 +126,7 @@ class TestLies:
 
 
 class TestSlowly:
-    def test_a_byte_at_a_time(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_byte_at_a_time(self, small: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(app, "BODY_S", 2.0)
         place = urlsplit(small.url)
         with socket.create_connection((str(place.hostname), place.port), 5.0) as sock:
@@ -143,7 +143,7 @@ class TestSlowly:
         assert status_of(got) == 408
         assert time.monotonic() - started < 5.0
 
-    def test_many_who_wait_leave_room(self, small: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_many_who_wait_leave_room(self, small: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
         """Whoever sends nothing gives its place back."""
         monkeypatch.setattr(app, "BODY_S", 2.0)
         place = urlsplit(small.url)
@@ -164,7 +164,7 @@ class TestSlowly:
             for sock in socks:
                 sock.close()
 
-    def test_who_leaves_gives_its_place_back(self, small: Served) -> None:
+    def test_who_leaves_gives_its_place_back(self, small: RunningServer) -> None:
         place = urlsplit(small.url)
         for _ in range(20):
             with socket.create_connection((str(place.hostname), place.port), 5.0) as sock:
@@ -190,7 +190,7 @@ def deep(kind: str, levels: int) -> str:
 
 @pytest.mark.parametrize("kind", ["arrays", "objects", "open arrays", "open objects", "mixed"])
 @pytest.mark.parametrize("path", READING)
-def test_deep_json(large: tuple[Served, ScriptedProvider], path: str, kind: str) -> None:
+def test_deep_json(large: tuple[RunningServer, ScriptedProvider], path: str, kind: str) -> None:
     """A hundred thousand levels, in the place of the body and of each of its members: told so, never a crash."""
     served, provider = large
     nest, before = deep(kind, DEEP), provider.received
@@ -219,7 +219,7 @@ def messages(count: int, text: str = "hi") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("path", ASKING)
 @pytest.mark.parametrize(("count", "status"), [(4999, 200), (5000, 200), (5001, 413), (200_000, 413)])
-def test_messages(large: tuple[Served, ScriptedProvider], path: str, count: int, status: int) -> None:
+def test_messages(large: tuple[RunningServer, ScriptedProvider], path: str, count: int, status: int) -> None:
     said = messages(count)
     got = call(large[0].url, "POST", path, {"model": "auto", "messages": said, "input": said, "max_tokens": 10})
     assert got.status == status, got.body[:300]
@@ -229,7 +229,7 @@ def test_messages(large: tuple[Served, ScriptedProvider], path: str, count: int,
 
 @pytest.mark.alike(3)
 @pytest.mark.parametrize(("over", "status"), [(-1, 200), (0, 200), (1, 413)])
-def test_characters(large: tuple[Served, ScriptedProvider], over: int, status: int) -> None:
+def test_characters(large: tuple[RunningServer, ScriptedProvider], over: int, status: int) -> None:
     """16 Mi of them, in one message or in two."""
     whole = 16 * 1024 * 1024 + over
     for said in ([whole], [whole // 2, whole - whole // 2]):
@@ -241,7 +241,7 @@ def test_characters(large: tuple[Served, ScriptedProvider], over: int, status: i
 
 class TestHeaders:
     @pytest.mark.parametrize("lines", [["x-a: " + "a" * 200_000], ["a: b"] * 20_000, ["x" * 200_000 + ": b"]])
-    def test_huge(self, small: Served, lines: list[str]) -> None:
+    def test_huge(self, small: RunningServer, lines: list[str]) -> None:
         """Beyond `header_bytes` nothing is taken, and nothing is kept while it comes."""
         body = sized(500)
         got = send_raw(small.url, head("/v1/chat/completions", *lines, "content-length: 500") + body, timeout=3.0)
@@ -263,7 +263,7 @@ class TestHeaders:
                     assert 0.4 < time.monotonic() - started < 5.0
                     assert status_of(found) == (200 if sent == whole else 0)
 
-    def test_endless(self, small: Served) -> None:
+    def test_endless(self, small: RunningServer) -> None:
         """A header that does not end is cut off, not collected."""
         place = urlsplit(small.url)
         sent = 0
@@ -276,7 +276,7 @@ class TestHeaders:
                 pass
         assert sent < 32 * 1024 * 1024, "more than the socket's own buffers hold"
 
-    def test_a_long_path(self, small: Served) -> None:
+    def test_a_long_path(self, small: RunningServer) -> None:
         got = send_raw(
             small.url, b"GET /v1/models/" + b"a" * 300_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n", timeout=3.0
         )
@@ -301,7 +301,7 @@ class TestHeaders:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("path", READING)
-def test_wrong_bodies(large: tuple[Served, ScriptedProvider], path: str, body: bytes) -> None:
+def test_wrong_bodies(large: tuple[RunningServer, ScriptedProvider], path: str, body: bytes) -> None:
     served, provider = large
     before = provider.received
     got = call(served.url, "POST", path, body)
@@ -324,7 +324,7 @@ def test_wrong_bodies(large: tuple[Served, ScriptedProvider], path: str, body: b
         "𝔞" * 999,
     ],
 )
-def test_odd_text_is_text(large: tuple[Served, ScriptedProvider], text: str) -> None:
+def test_odd_text_is_text(large: tuple[RunningServer, ScriptedProvider], text: str) -> None:
     for role in ("user", "system", "weird\r\nrole", "", "tool"):
         body = chat() | {"messages": [{"role": role, "content": text}, {"role": "user", "content": text}]}
         assert call(large[0].url, "POST", "/v1/chat/completions", body).status == 200
@@ -339,7 +339,7 @@ def rss() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_memory_stays_bounded(small: Served) -> None:
+def test_memory_stays_bounded(small: RunningServer) -> None:
     """A thousand bodies of 40 MB, claimed or begun: none of them is ever collected."""
     call(small.url, "POST", "/v1/route", b"x" * (LIMIT + 1))
     before = rss()
@@ -359,4 +359,4 @@ def test_memory_stays_bounded(small: Served) -> None:
         thread.join()
     assert set(found) <= {0, 413}
     assert rss() - before < 48 * 1024 * 1024
-    assert isinstance(call(small.url, "GET", "/health"), Got)
+    assert isinstance(call(small.url, "GET", "/health"), RawResponse)

@@ -47,24 +47,24 @@ def long(number: int) -> str:
     return f"{number}" + "x" * LONG
 
 
-class Named(NamedTuple):
+class NamedCase(NamedTuple):
     id: str
     wire: Any
     more: Callable[[int], dict[str, Any]]
 
 
 NAMED = [
-    Named("previous_response_id", "openai-responses", lambda number: {"previous_response_id": long(number)}),
-    Named("prompt_cache_key", "openai-chat", lambda number: {"prompt_cache_key": long(number)}),
-    Named("user", "openai-chat", lambda number: {"user": long(number)}),
-    Named("a-member", "openai-chat", lambda number: {long(number): 1}),
-    Named("metadata", "anthropic-messages", lambda number: {"metadata": {"user_id": long(number)}}),
+    NamedCase("previous_response_id", "openai-responses", lambda number: {"previous_response_id": long(number)}),
+    NamedCase("prompt_cache_key", "openai-chat", lambda number: {"prompt_cache_key": long(number)}),
+    NamedCase("user", "openai-chat", lambda number: {"user": long(number)}),
+    NamedCase("a-member", "openai-chat", lambda number: {long(number): 1}),
+    NamedCase("metadata", "anthropic-messages", lambda number: {"metadata": {"user_id": long(number)}}),
 ]
 
 
 @pytest.mark.alike(2)
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
-def test_what_a_request_names_is_not_kept(tmp_path: Path, case: Named) -> None:
+def test_what_a_request_names_is_not_kept(tmp_path: Path, case: NamedCase) -> None:
     async def scenario() -> None:
         async with bench_of(tmp_path) as bench:
             loop = asyncio.get_running_loop()

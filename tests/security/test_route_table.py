@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from apps.claims.chatting import FLOOD, bare_library
-from secured_server import Got, call, chat, forget, make_key, secured_server
-from serving import Served, route_table
+from secured_server import RawResponse, call, chat, forget, make_key, secured_server
+from serving import RunningServer, route_table
 from turnout.apps.app import SOCKET
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -127,12 +127,12 @@ UPGRADE = {
 }
 
 
-class Besieged(NamedTuple):
-    served: Served
+class KeyedServer(NamedTuple):
+    served: RunningServer
     keys: dict[str, str]
     decision: str
 
-    def ask(self, listener: str, method: str, path: str, body: Any, headers: dict[str, str]) -> Got:
+    def ask(self, listener: str, method: str, path: str, body: Any, headers: dict[str, str]) -> RawResponse:
         url = self.served.url if listener == "public" else self.served.admin
         path = NAMED.get(path, path).replace("{id}", self.decision)
         if isinstance(body, dict):
@@ -143,7 +143,7 @@ class Besieged(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedServer]:
     with secured_server(tmp_path_factory.mktemp("walk")) as (served, _):
         store = served.store
         now = time.time_ns() // 1_000_000
@@ -163,7 +163,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Besieged]:
             library.put(replace(FLOOD, id="own", claim_text="Own cards are kept apart.", tenant="a"))
         made = call(served.url, "POST", "/v1/route", {"text": "hello there", "profile": "claims"}, key=keys["all"])
         assert made.status == 200
-        yield Besieged(served, keys, made.json["id"])
+        yield KeyedServer(served, keys, made.json["id"])
 
 
 def credentials(keys: dict[str, str], scope: str) -> dict[str, tuple[dict[str, str], int | None]]:
@@ -193,7 +193,7 @@ def credentials(keys: dict[str, str], scope: str) -> dict[str, tuple[dict[str, s
     return {name: (headers, None if not scope else status) for name, (headers, status) in table.items()}
 
 
-def check_error(got: Got, path: str, what: str) -> None:
+def check_error(got: RawResponse, path: str, what: str) -> None:
     """An error is in the format the route's clients read, and says something."""
     told = got.json
     if path.startswith("/v1/messages"):
@@ -212,7 +212,7 @@ def test_every_route_is_expected() -> None:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_every_credential(server: Besieged, row: tuple[str, str, str]) -> None:
+def test_every_credential(server: KeyedServer, row: tuple[str, str, str]) -> None:
     listener, method, path = row
     body = BODIES[row]
     for name, (headers, expected) in credentials(server.keys, SCOPES[path]).items():
@@ -228,7 +228,7 @@ def test_every_credential(server: Besieged, row: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_every_method(server: Besieged, row: tuple[str, str, str]) -> None:
+def test_every_method(server: KeyedServer, row: tuple[str, str, str]) -> None:
     """Another method is refused whoever asks, and does nothing."""
     listener, own, path = row
     allowed = [route.method for route in route_table() if route.path == path and route.listener == listener]
@@ -244,7 +244,7 @@ def test_every_method(server: Besieged, row: tuple[str, str, str]) -> None:
 
 
 @pytest.mark.parametrize("row", BODIES, ids=" ".join)
-def test_another_tenants_key(server: Besieged, row: tuple[str, str, str]) -> None:
+def test_another_tenants_key(server: KeyedServer, row: tuple[str, str, str]) -> None:
     listener, method, path = row
     got = server.ask(listener, method, path, BODIES[row], {"x-api-key": server.keys["other"]})
     if path in OF_A_TENANT:
@@ -254,7 +254,7 @@ def test_another_tenants_key(server: Besieged, row: tuple[str, str, str]) -> Non
         assert got.status in (101, 200, 201), got
 
 
-def test_a_route_is_on_its_listener_alone(server: Besieged) -> None:
+def test_a_route_is_on_its_listener_alone(server: KeyedServer) -> None:
     both = {"/health", "/ready"}
     for (listener, method, path), body in BODIES.items():
         if path in both:
@@ -268,14 +268,14 @@ def test_a_route_is_on_its_listener_alone(server: Besieged) -> None:
 @pytest.mark.parametrize(
     "path", ["/admin", "/admin/", "/admin/status/", "/v1", "/v1/", "/", "/docs", "/v1/keys", "/%00"]
 )
-def test_what_is_not_in_the_table_is_not_there(server: Besieged, path: str) -> None:
+def test_what_is_not_in_the_table_is_not_there(server: KeyedServer, path: str) -> None:
     for listener in ("public", "admin"):
         for method in ("GET", "POST"):
             assert server.ask(listener, method, path, None, {"x-api-key": server.keys["all"]}).status == 404
 
 
 @pytest.mark.parametrize("path", ["/v1/decisions/{id}", "/v1/decisions/%7Bid%7D", "/v1/models/{id:path}"])
-def test_a_placeholder_is_a_name_like_any_other(server: Besieged, path: str) -> None:
+def test_a_placeholder_is_a_name_like_any_other(server: KeyedServer, path: str) -> None:
     assert call(server.served.url, "GET", path, key=server.keys["all"]).status == 404
 
 

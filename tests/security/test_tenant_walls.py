@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from secured_server import call, chat, forget, id_of, make_key, secured_server
-from serving import Served
+from serving import RunningServer
 
 # Keys made without a tenant are their own, each of them: neither sees the other, and none sees all.
 WITHOUT = ("(no tenant)", "(no tenant either)")
@@ -16,7 +16,7 @@ TENANTS = ("a", "b", *WITHOUT, "a'; --", "A", "a ")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, dict[str, str]]]:
     with secured_server(tmp_path_factory.mktemp("walls")) as (served, _):
         scopes = ("ask", "route", "decisions:read", "feedback:write", "admin")
         tenants = {name: "" if name in WITHOUT else name for name in TENANTS}
@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, d
         yield served, keys
 
 
-def make(served: Served, key: str, number: int) -> list[str]:
+def make(served: RunningServer, key: str, number: int) -> list[str]:
     """Decisions of every kind there is."""
     text = f"What is the capital of France, number {number}?"
     one = call(served.url, "POST", "/v1/route", {"text": text, "session": "shared"}, key=key).json["id"]
@@ -35,7 +35,7 @@ def make(served: Served, key: str, number: int) -> list[str]:
     return [one, *many, asked]
 
 
-def test_no_decision_crosses(server: tuple[Served, dict[str, str]]) -> None:
+def test_no_decision_crosses(server: tuple[RunningServer, dict[str, str]]) -> None:
     """A thousand looks by random keys: each sees all of its own and none of the others'."""
     served, keys = server
     rng = random.Random("walls")
@@ -56,14 +56,14 @@ def test_no_decision_crosses(server: tuple[Served, dict[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("spelled", ["%25", "_", "%2a", "", "0", "01", "'%20or%20'1'='1", "..", "%00"])
-def test_no_pattern_finds_anything(server: tuple[Served, dict[str, str]], spelled: str) -> None:
+def test_no_pattern_finds_anything(server: tuple[RunningServer, dict[str, str]], spelled: str) -> None:
     served, keys = server
     make(served, keys["a"], 77)
     got = call(served.url, "GET", f"/v1/decisions/{spelled}", key=keys["b"])
     assert got.status in (400, 404, 422), got
 
 
-def test_feedback_does_not_cross(server: tuple[Served, dict[str, str]]) -> None:
+def test_feedback_does_not_cross(server: tuple[RunningServer, dict[str, str]]) -> None:
     served, keys = server
     ident = make(served, keys["a"], 99)[0]
     for tenant in TENANTS:
@@ -74,7 +74,7 @@ def test_feedback_does_not_cross(server: tuple[Served, dict[str, str]]) -> None:
     assert [one["note"] for one in told["feedback"]] == ["by a"]
 
 
-def test_an_answer_says_nothing_of_what_is_not_ones_own(server: tuple[Served, dict[str, str]]) -> None:
+def test_an_answer_says_nothing_of_what_is_not_ones_own(server: tuple[RunningServer, dict[str, str]]) -> None:
     """Somebody else's decision and one that never was are the same to a stranger."""
     served, keys = server
     ident = make(served, keys["a"], 5)[0]
@@ -86,7 +86,7 @@ def test_an_answer_says_nothing_of_what_is_not_ones_own(server: tuple[Served, di
 
 
 @pytest.mark.parametrize("pair", [("a", "b"), WITHOUT], ids=["tenants", "keys without one"])
-def test_a_conversation_is_one_tenants(server: tuple[Served, dict[str, str]], pair: tuple[str, str]) -> None:
+def test_a_conversation_is_one_tenants(server: tuple[RunningServer, dict[str, str]], pair: tuple[str, str]) -> None:
     """The same words of two tenants are two conversations."""
     served, keys = server
     one, other = (keys[name] for name in pair)
@@ -99,7 +99,7 @@ def test_a_conversation_is_one_tenants(server: tuple[Served, dict[str, str]], pa
     assert "x-turnout-pinned" not in theirs.headers
 
 
-def test_sessions_of_keys_without_a_tenant_are_apart(server: tuple[Served, dict[str, str]]) -> None:
+def test_sessions_of_keys_without_a_tenant_are_apart(server: tuple[RunningServer, dict[str, str]]) -> None:
     """And none of it is among the rows of the machine's own, that no key asked for."""
     served, keys = server
     made = {name: set(make(served, keys[name], 11)) for name in WITHOUT}

@@ -196,7 +196,7 @@ def with_member(arrays: dict[str, Any], name: str, content: bytes) -> bytes:
     return zipped([one for one in plain(arrays) if one[0] != name] + [(name, content)])
 
 
-class Executed:
+class ExecutedPickle:
     """Leaves a mark if anybody unpickles it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -205,7 +205,7 @@ class Executed:
 
 def pickled() -> bytes:
     raw = BytesIO()
-    np.lib.format.write_array(raw, np.array([Executed()], dtype=object))
+    np.lib.format.write_array(raw, np.array([ExecutedPickle()], dtype=object))
     return raw.getvalue()
 
 

@@ -58,31 +58,31 @@ def test_stats_are_the_sum_of_the_tenants(store: Store, made: dict[str, list[Dec
     assert [(spent.answers, spent.cost_usd) for spent in total.spent] == [(6, 1.5)]
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     read: Callable[[Records], Any]
 
 
 REFUSED = [
-    Refused("parts", lambda records: records.parts(records.get("last").id)),
-    Refused("outcome", lambda records: records.outcome(records.get("last").id)),
-    Refused("feedback", lambda records: records.feedback(records.get("last").id)),
-    Refused("judge", lambda records: records.judge("last", "right", by="operator")),
-    Refused("breaches of one", lambda records: records.breaches(decision=records.get("last").id)),
-    Refused("profile", lambda records: records.profile(records.get("last").profile_hash)),
-    Refused("sessions", lambda records: records.sessions()),
-    Refused("turns", lambda records: records.turns("s")),
-    Refused("intents", lambda records: records.intents("s")),
-    Refused("breaches", lambda records: records.breaches()),
-    Refused("rule counts", lambda records: records.rule_counts()),
-    Refused("checked", lambda records: records.checked()),
-    Refused("labels", lambda records: list(records.labels())),
+    RefusedCase("parts", lambda records: records.parts(records.get("last").id)),
+    RefusedCase("outcome", lambda records: records.outcome(records.get("last").id)),
+    RefusedCase("feedback", lambda records: records.feedback(records.get("last").id)),
+    RefusedCase("judge", lambda records: records.judge("last", "right", by="operator")),
+    RefusedCase("breaches of one", lambda records: records.breaches(decision=records.get("last").id)),
+    RefusedCase("profile", lambda records: records.profile(records.get("last").profile_hash)),
+    RefusedCase("sessions", lambda records: records.sessions()),
+    RefusedCase("turns", lambda records: records.turns("s")),
+    RefusedCase("intents", lambda records: records.intents("s")),
+    RefusedCase("breaches", lambda records: records.breaches()),
+    RefusedCase("rule counts", lambda records: records.rule_counts()),
+    RefusedCase("checked", lambda records: records.checked()),
+    RefusedCase("labels", lambda records: list(records.labels())),
 ]
 
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_belongs_to_one_tenant_is_refused(store: Store, case: Refused) -> None:
+def test_what_belongs_to_one_tenant_is_refused(store: Store, case: RefusedCase) -> None:
     """Two tenants may have a session of one name: together they would be one conversation."""
     with pytest.raises(StoreError, match="name the tenant"):
         case.read(store.all_records())

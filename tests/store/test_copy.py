@@ -146,7 +146,7 @@ def test_a_backup_beside_a_busy_writer_is_of_one_moment(store: Store, tmp_path: 
         assert [finding for finding in examine(made, tmp_path / "none") if finding.state != "ok"] == []
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     make: str
     said: str
@@ -155,14 +155,14 @@ class Refused(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Refused("a file", "file", "is there already"),
-        Refused("a folder", "folder", "is there already"),
-        Refused("a link to nowhere", "link", "is there already"),
-        Refused("no folder", "nothing", "there is no folder"),
+        RefusedCase("a file", "file", "is there already"),
+        RefusedCase("a folder", "folder", "is there already"),
+        RefusedCase("a link to nowhere", "link", "is there already"),
+        RefusedCase("no folder", "nothing", "there is no folder"),
     ],
     ids=lambda case: case.id,
 )
-def test_a_backup_never_replaces_anything(filled: Store, tmp_path: Path, case: Refused) -> None:
+def test_a_backup_never_replaces_anything(filled: Store, tmp_path: Path, case: RefusedCase) -> None:
     target = tmp_path / "here"
     if case.make == "file":
         target.write_bytes(b"precious")

@@ -118,7 +118,7 @@ def test_parts_are_examples_of_their_own(store: Store) -> None:
     }
 
 
-class Refused(NamedTuple):
+class RefusedCase(NamedTuple):
     id: str
     verdict: str
     should_be: str | None
@@ -126,27 +126,29 @@ class Refused(NamedTuple):
 
 
 REFUSED = [
-    Refused(
+    RefusedCase(
         "misspelt",
         "wrong",
         "REASONNG",
         "'REASONNG' is not a route of profile 'tiers', did you mean 'REASONING'?: SIMPLE, MEDIUM, COMPLEX, REASONING",
     ),
-    Refused(
+    RefusedCase(
         "case", "wrong", "simple", "'simple' is not a route of profile 'tiers', did you mean 'SIMPLE'?: SIMPLE, MEDIUM"
     ),
-    Refused(
+    RefusedCase(
         "unlike any", "wrong", "zebra", "'zebra' is not a route of profile 'tiers': SIMPLE, MEDIUM, COMPLEX, REASONING"
     ),
-    Refused("empty", "wrong", "", "'' is not a route of profile 'tiers'"),
-    Refused("endless", "wrong", "x" * 10_000, "'" + "x" * 80 + "' is not a route"),
-    Refused("right and something else", "right", "COMPLEX", "SIMPLE cannot be right and should be COMPLEX: say wrong"),
-    Refused("no verdict", "maybe", None, "a decision is right or wrong, not 'maybe'"),
+    RefusedCase("empty", "wrong", "", "'' is not a route of profile 'tiers'"),
+    RefusedCase("endless", "wrong", "x" * 10_000, "'" + "x" * 80 + "' is not a route"),
+    RefusedCase(
+        "right and something else", "right", "COMPLEX", "SIMPLE cannot be right and should be COMPLEX: say wrong"
+    ),
+    RefusedCase("no verdict", "maybe", None, "a decision is right or wrong, not 'maybe'"),
 ]
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-def test_what_cannot_be_is_refused(store: Store, case: Refused) -> None:
+def test_what_cannot_be_is_refused(store: Store, case: RefusedCase) -> None:
     store.record(decision := ask("hello", "tiers"))
     assert decision.route == "SIMPLE"
     with pytest.raises(StoreError) as caught:

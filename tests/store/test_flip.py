@@ -204,7 +204,7 @@ def test_flips_of_logged_decisions_break_the_rule(store: Store, store_url: str) 
     assert "RC-03" in everything(store_url)
 
 
-class Unnoted(NamedTuple):
+class UnnotedCase(NamedTuple):
     id: str
     contract: tuple[Rule, ...]
     profile_hash: str | None
@@ -213,14 +213,14 @@ class Unnoted(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Unnoted("no rule speaks of it", (Rule("RC-04", never="retrieval"),), None),
-        Unnoted("no contract", (), None),
-        Unnoted("the rule is about another route", (Rule("R", When(("third",)), "flipped_by_history"),), None),
-        Unnoted("another version decided", (RULE,), "0123456789abcdef"),
+        UnnotedCase("no rule speaks of it", (Rule("RC-04", never="retrieval"),), None),
+        UnnotedCase("no contract", (), None),
+        UnnotedCase("the rule is about another route", (Rule("R", When(("third",)), "flipped_by_history"),), None),
+        UnnotedCase("another version decided", (RULE,), "0123456789abcdef"),
     ],
     ids=lambda case: case.id,
 )
-def test_what_breaks_no_rule_is_not_noted(store: Store, case: Unnoted) -> None:
+def test_what_breaks_no_rule_is_not_noted(store: Store, case: UnnotedCase) -> None:
     made = swayed_and_logged(store, *ALONE, contract=case.contract)
     asked = logged_questions(store.records(), "testing", most=100)
     if case.profile_hash:

@@ -124,7 +124,7 @@ def is_glued(node: ast.AST) -> bool:
 
 
 def builds_no_statement(file: File) -> Iterator[str]:
-    known = Known(file)
+    known = FileFacts(file)
 
     def look(node: ast.AST) -> Iterator[str]:
         if is_glued(node) and not known.is_constant(node):
@@ -141,7 +141,7 @@ def builds_no_statement(file: File) -> Iterator[str]:
 # --- what is run is a constant of sql.py, or was handed in as one
 
 
-class Known:
+class FileFacts:
     """What is known of one file: where its statements come from."""
 
     def __init__(self, file: File) -> None:
@@ -279,7 +279,7 @@ def takers(sources: tuple[File, ...]) -> dict[str, int]:
 def runs_constants_only(file: File) -> Iterator[str]:
     if file.room not in ROOMS:
         return
-    known = Known(file)
+    known = FileFacts(file)
     places = takers(rooms()) | takers((file,))
     functions = [node for node in ast.walk(known.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for inside in (*functions, known.tree):
@@ -444,7 +444,7 @@ def test_every_statement_can_be_spelled_for_both_databases(one: Statement) -> No
     assert ":" not in re.sub(r"'[^']*'", "", said)
 
 
-class Planted(NamedTuple):
+class PlantedCase(NamedTuple):
     id: str
     rule: Rule
     path: str
@@ -454,115 +454,125 @@ class Planted(NamedTuple):
 
 BUILD, CONSTANT, REACH, LIST, TENANT, SECTION, OPERATOR = RULES
 PLANTED = [
-    Planted("f-string", BUILD, "store/x.py", "q = f'select * from {table}'", 1),
-    Planted("f-string, elsewhere", BUILD, "cli/x.py", "q = f'delete from {table} where 1'", 1),
-    Planted("f-string, on an error path", BUILD, "net/x.py", "log(f\"insert into errors values ('{error}')\")", 1),
-    Planted("f-string without a value", BUILD, "store/x.py", "q = f'select * from decisions'", 0),
-    Planted("plus", BUILD, "store/x.py", "q = 'select * from decisions where id = ' + ident", 1),
-    Planted("plus, a piece", BUILD, "store/x.py", "q = start + ' order by id'", 1),
-    Planted("plus, a condition", BUILD, "store/x.py", 'q = start + " and tenant = \'" + tenant + "\'"', 1),
-    Planted("plus and assign", BUILD, "store/x.py", "q += ' where id = 7'", 1),
-    Planted("percent", BUILD, "store/x.py", "q = 'select * from decisions where id = %s' % ident", 1),
-    Planted("percent, bytes", BUILD, "store/x.py", "q = b'select * from x where id = %b' % ident", 1),
-    Planted(
+    PlantedCase("f-string", BUILD, "store/x.py", "q = f'select * from {table}'", 1),
+    PlantedCase("f-string, elsewhere", BUILD, "cli/x.py", "q = f'delete from {table} where 1'", 1),
+    PlantedCase("f-string, on an error path", BUILD, "net/x.py", "log(f\"insert into errors values ('{error}')\")", 1),
+    PlantedCase("f-string without a value", BUILD, "store/x.py", "q = f'select * from decisions'", 0),
+    PlantedCase("plus", BUILD, "store/x.py", "q = 'select * from decisions where id = ' + ident", 1),
+    PlantedCase("plus, a piece", BUILD, "store/x.py", "q = start + ' order by id'", 1),
+    PlantedCase("plus, a condition", BUILD, "store/x.py", 'q = start + " and tenant = \'" + tenant + "\'"', 1),
+    PlantedCase("plus and assign", BUILD, "store/x.py", "q += ' where id = 7'", 1),
+    PlantedCase("percent", BUILD, "store/x.py", "q = 'select * from decisions where id = %s' % ident", 1),
+    PlantedCase("percent, bytes", BUILD, "store/x.py", "q = b'select * from x where id = %b' % ident", 1),
+    PlantedCase(
         "format", BUILD, "apps/x.py", "q = 'update {} set x = 1'.format(table); r = 'update t set x = {}'.format(1)", 1
     ),
-    Planted("join", BUILD, "store/x.py", "q = ' and '.join(['select * from x where a = 1', more])", 1),
-    Planted("join of columns", BUILD, "store/x.py", "q = 'select ' + ', '.join(columns) + ' from decisions'", 1),
-    Planted("join of columns, in an f-string", BUILD, "store/x.py", "q = f'select {\", \".join(c)} from decisions'", 1),
-    Planted("replace", BUILD, "store/x.py", "q = 'select * from TABLE'.replace('TABLE', table)", 1),
-    Planted("a template", BUILD, "store/x.py", "q = SQL('select * from x where {}')", 1),
-    Planted("pragma", BUILD, "store/x.py", "q = f'pragma user_version = {n}'", 1),
-    Planted(
+    PlantedCase("join", BUILD, "store/x.py", "q = ' and '.join(['select * from x where a = 1', more])", 1),
+    PlantedCase("join of columns", BUILD, "store/x.py", "q = 'select ' + ', '.join(columns) + ' from decisions'", 1),
+    PlantedCase(
+        "join of columns, in an f-string", BUILD, "store/x.py", "q = f'select {\", \".join(c)} from decisions'", 1
+    ),
+    PlantedCase("replace", BUILD, "store/x.py", "q = 'select * from TABLE'.replace('TABLE', table)", 1),
+    PlantedCase("a template", BUILD, "store/x.py", "q = SQL('select * from x where {}')", 1),
+    PlantedCase("pragma", BUILD, "store/x.py", "q = f'pragma user_version = {n}'", 1),
+    PlantedCase(
         "prose",
         BUILD,
         "store/x.py",
         "t = f'rows come from {where}'; u = f'update {name}: set it'; v = f'select {x}'",
         0,
     ),
-    Planted("prose, elsewhere", BUILD, "cli/x.py", "t = f'{a} where b = {c} order by d'", 0),
-    Planted("a constant", BUILD, "store/x.py", "q = 'select * from x ' 'where id = :id'", 0),
-    Planted("sql.py's", CONSTANT, "store/x.py", "def f(c): c.execute(sql.DECISION, {})", 0),
-    Planted("a literal", CONSTANT, "store/x.py", "def f(c): c.execute('begin')", 0),
-    Planted("spelled", CONSTANT, "store/x.py", "def f(c): c.execute(spelled(sql.DECISION))", 0),
-    Planted("handed in", CONSTANT, "store/x.py", "def f(c, statement): c.execute(statement)", 0),
-    Planted("handed on as something else", CONSTANT, "store/x.py", "def f(c, statement): c.execute(statement + x)", 1),
-    Planted("under another name", CONSTANT, "store/x.py", "def f(c, query): c.execute(query)", 1),
-    Planted("handed in from outside", CONSTANT, "store/x.py", "def f(statement): ...\ndef g(q): f(q)", 1),
-    Planted("handed in, a constant", CONSTANT, "store/x.py", "def f(statement): ...\ndef g(): f(sql.DECISION)", 0),
-    Planted("no such constant", CONSTANT, "store/x.py", "def f(c): c.execute(sql.DECISSION)", 1),
-    Planted("an f-string", CONSTANT, "store/x.py", "def f(c): c.executemany(f'select {x}', ())", 1),
-    Planted("a script", CONSTANT, "store/x.py", "def f(c): c.executescript(path.read_text())", 1),
-    Planted("one of two", CONSTANT, "store/x.py", "def f(c): c.execute(sql.PARTS if c else sql.DECISION)", 0),
-    Planted("one of two is not", CONSTANT, "store/x.py", "def f(c, x): c.execute(sql.PARTS if c else x)", 1),
-    Planted("assigned", CONSTANT, "store/x.py", "def f(c):\n    statement = sql.PARTS\n    c.execute(statement)", 0),
-    Planted("assigned, not", CONSTANT, "store/x.py", "def f(c):\n    statement = g()\n    c.execute(statement)", 1),
-    Planted("changed", CONSTANT, "store/x.py", "def f(c, statement):\n    statement += x\n    c.execute(statement)", 1),
-    Planted("from nowhere", CONSTANT, "store/x.py", "def f(c): c.execute(statement)", 1),
-    Planted(
+    PlantedCase("prose, elsewhere", BUILD, "cli/x.py", "t = f'{a} where b = {c} order by d'", 0),
+    PlantedCase("a constant", BUILD, "store/x.py", "q = 'select * from x ' 'where id = :id'", 0),
+    PlantedCase("sql.py's", CONSTANT, "store/x.py", "def f(c): c.execute(sql.DECISION, {})", 0),
+    PlantedCase("a literal", CONSTANT, "store/x.py", "def f(c): c.execute('begin')", 0),
+    PlantedCase("spelled", CONSTANT, "store/x.py", "def f(c): c.execute(spelled(sql.DECISION))", 0),
+    PlantedCase("handed in", CONSTANT, "store/x.py", "def f(c, statement): c.execute(statement)", 0),
+    PlantedCase(
+        "handed on as something else", CONSTANT, "store/x.py", "def f(c, statement): c.execute(statement + x)", 1
+    ),
+    PlantedCase("under another name", CONSTANT, "store/x.py", "def f(c, query): c.execute(query)", 1),
+    PlantedCase("handed in from outside", CONSTANT, "store/x.py", "def f(statement): ...\ndef g(q): f(q)", 1),
+    PlantedCase("handed in, a constant", CONSTANT, "store/x.py", "def f(statement): ...\ndef g(): f(sql.DECISION)", 0),
+    PlantedCase("no such constant", CONSTANT, "store/x.py", "def f(c): c.execute(sql.DECISSION)", 1),
+    PlantedCase("an f-string", CONSTANT, "store/x.py", "def f(c): c.executemany(f'select {x}', ())", 1),
+    PlantedCase("a script", CONSTANT, "store/x.py", "def f(c): c.executescript(path.read_text())", 1),
+    PlantedCase("one of two", CONSTANT, "store/x.py", "def f(c): c.execute(sql.PARTS if c else sql.DECISION)", 0),
+    PlantedCase("one of two is not", CONSTANT, "store/x.py", "def f(c, x): c.execute(sql.PARTS if c else x)", 1),
+    PlantedCase(
+        "assigned", CONSTANT, "store/x.py", "def f(c):\n    statement = sql.PARTS\n    c.execute(statement)", 0
+    ),
+    PlantedCase("assigned, not", CONSTANT, "store/x.py", "def f(c):\n    statement = g()\n    c.execute(statement)", 1),
+    PlantedCase(
+        "changed", CONSTANT, "store/x.py", "def f(c, statement):\n    statement += x\n    c.execute(statement)", 1
+    ),
+    PlantedCase("from nowhere", CONSTANT, "store/x.py", "def f(c): c.execute(statement)", 1),
+    PlantedCase(
         "in turn", CONSTANT, "store/x.py", "def f(c):\n    for statement in (sql.PARTS, 'x'): c.execute(statement)", 0
     ),
-    Planted(
+    PlantedCase(
         "in turn, from a file", CONSTANT, "store/x.py", "def f(c):\n    for statement in file: c.execute(statement)", 1
     ),
-    Planted(
+    PlantedCase(
         "pairs",
         CONSTANT,
         "store/x.py",
         "A = ((1, sql.PARTS),)\ndef f(c):\n    for n, statement in A: c.execute(statement)",
         0,
     ),
-    Planted(
+    PlantedCase(
         "pairs, not",
         CONSTANT,
         "store/x.py",
         "A = ((1, g()),)\ndef f(c):\n    for n, statement in A: c.execute(statement)",
         1,
     ),
-    Planted(
+    PlantedCase(
         "a step's",
         CONSTANT,
         "store/x.py",
         "def f(c):\n    for statement in step.statements: c.execute(statement.encode())",
         0,
     ),
-    Planted(
+    PlantedCase(
         "a record's", CONSTANT, "store/x.py", "class T:\n    add: str\nA = T(sql.PARTS)\ndef f(c): c.execute(A.add)", 0
     ),
-    Planted(
+    PlantedCase(
         "a record's, not", CONSTANT, "store/x.py", "class T:\n    add: str\nA = T(g())\ndef f(c): c.execute(A.add)", 1
     ),
-    Planted("a stranger's", CONSTANT, "store/x.py", "def f(c, table): c.execute(table.add)", 1),
-    Planted("through the backend", CONSTANT, "store/x.py", "def f(backend): backend.read(f'select {x}', {})", 1),
-    Planted("a file", CONSTANT, "store/x.py", "def f(file): file.read(); file.read(9)", 0),
-    Planted("elsewhere it is not ours", CONSTANT, "cli/x.py", "def f(c, x): c.execute(x)", 0),
-    Planted("imported", REACH, "cli/x.py", "from turnout.store import sql", 1),
-    Planted("imported whole", REACH, "apps/x.py", "import turnout.store.sql", 1),
-    Planted("one imported", REACH, "apps/x.py", "from turnout.store.sql import DECISION", 1),
-    Planted("its neighbour", REACH, "cli/x.py", "from turnout.store.sqlite import Sqlite", 0),
-    Planted("twice", LIST, "store/sql.py", "A = 'x'\nB = 'y'\nA = 'z'", 1),
-    Planted("made", LIST, "store/sql.py", "A = 'x' + 'y'", 1),
-    Planted("a piece of the file's", LIST, "store/sql.py", "_A = 'x'\nB = f'{_A} y'", 0),
-    Planted("a piece from elsewhere", LIST, "store/sql.py", "from .x import A\nB = f'{A} y'", 1),
-    Planted("a piece that is made", LIST, "store/sql.py", "B = f'{f()} y'", 1),
-    Planted("a piece within a piece", LIST, "store/sql.py", "A = f()\nB = f'{A}'\nC = f'{B}'", 3),
-    Planted("a function", LIST, "store/sql.py", "def f(): ...", 1),
-    Planted("constants", LIST, "store/sql.py", "'''All.'''\nfrom __future__ import annotations\nA = 'x'\nB = 'y'", 0),
-    Planted(
+    PlantedCase("a stranger's", CONSTANT, "store/x.py", "def f(c, table): c.execute(table.add)", 1),
+    PlantedCase("through the backend", CONSTANT, "store/x.py", "def f(backend): backend.read(f'select {x}', {})", 1),
+    PlantedCase("a file", CONSTANT, "store/x.py", "def f(file): file.read(); file.read(9)", 0),
+    PlantedCase("elsewhere it is not ours", CONSTANT, "cli/x.py", "def f(c, x): c.execute(x)", 0),
+    PlantedCase("imported", REACH, "cli/x.py", "from turnout.store import sql", 1),
+    PlantedCase("imported whole", REACH, "apps/x.py", "import turnout.store.sql", 1),
+    PlantedCase("one imported", REACH, "apps/x.py", "from turnout.store.sql import DECISION", 1),
+    PlantedCase("its neighbour", REACH, "cli/x.py", "from turnout.store.sqlite import Sqlite", 0),
+    PlantedCase("twice", LIST, "store/sql.py", "A = 'x'\nB = 'y'\nA = 'z'", 1),
+    PlantedCase("made", LIST, "store/sql.py", "A = 'x' + 'y'", 1),
+    PlantedCase("a piece of the file's", LIST, "store/sql.py", "_A = 'x'\nB = f'{_A} y'", 0),
+    PlantedCase("a piece from elsewhere", LIST, "store/sql.py", "from .x import A\nB = f'{A} y'", 1),
+    PlantedCase("a piece that is made", LIST, "store/sql.py", "B = f'{f()} y'", 1),
+    PlantedCase("a piece within a piece", LIST, "store/sql.py", "A = f()\nB = f'{A}'\nC = f'{B}'", 3),
+    PlantedCase("a function", LIST, "store/sql.py", "def f(): ...", 1),
+    PlantedCase(
+        "constants", LIST, "store/sql.py", "'''All.'''\nfrom __future__ import annotations\nA = 'x'\nB = 'y'", 0
+    ),
+    PlantedCase(
         "no tenant",
         TENANT,
         "store/sql.py",
         "# --- what a tenant may read\nA = 'select 1 from decisions where id = :id'",
         1,
     ),
-    Planted(
+    PlantedCase(
         "tenant",
         TENANT,
         "store/sql.py",
         "# --- what a tenant may read\nA = 'select 1 from decisions where tenant = :tenant'",
         0,
     ),
-    Planted(
+    PlantedCase(
         "joined without",
         TENANT,
         "store/sql.py",
@@ -570,7 +580,7 @@ PLANTED = [
         "A = 'select 1 from decisions d join outcomes o on o.decision_id = d.id where d.tenant = :tenant'",
         1,
     ),
-    Planted(
+    PlantedCase(
         "joined with",
         TENANT,
         "store/sql.py",
@@ -578,32 +588,34 @@ PLANTED = [
         "A = 'select 1 from decisions d join outcomes o on o.tenant = d.tenant where d.tenant = :tenant'",
         0,
     ),
-    Planted(
+    PlantedCase(
         "an operator's",
         TENANT,
         "store/sql.py",
         "# --- what a tenant may read\nA = 'tenant = :tenant'\n# --- the rest\nB = 'from decisions'",
         0,
     ),
-    Planted(
+    PlantedCase(
         "no tenant in its pieces",
         TENANT,
         "store/sql.py",
         "_A = 'from decisions where'\n# --- what a tenant may read\nB = f'select 1 {_A} id = :id'",
         1,
     ),
-    Planted(
+    PlantedCase(
         "a tenant in one of its pieces",
         TENANT,
         "store/sql.py",
         "_A = 'from decisions where tenant = :tenant'\n# --- what a tenant may read\nB = f'select 1 {_A}'",
         0,
     ),
-    Planted("no section", TENANT, "store/sql.py", "A = 'x'", 1),
-    Planted("an operator's statement", SECTION, "store/records.py", "rows = read(sql.TENANTS)", 1),
-    Planted("a tenant's statement", SECTION, "store/records.py", "rows = read(sql.DECISION)", 0),
-    Planted("for all tenants", CONSTANT, "store/x.py", "def f(c, statement): c.execute(sql.ALL_TENANTS[statement])", 0),
-    Planted(
+    PlantedCase("no section", TENANT, "store/sql.py", "A = 'x'", 1),
+    PlantedCase("an operator's statement", SECTION, "store/records.py", "rows = read(sql.TENANTS)", 1),
+    PlantedCase("a tenant's statement", SECTION, "store/records.py", "rows = read(sql.DECISION)", 0),
+    PlantedCase(
+        "for all tenants", CONSTANT, "store/x.py", "def f(c, statement): c.execute(sql.ALL_TENANTS[statement])", 0
+    ),
+    PlantedCase(
         "all tenants",
         LIST,
         "store/sql.py",
@@ -611,31 +623,33 @@ PLANTED = [
         " for statement in (A,)}",
         0,
     ),
-    Planted(
+    PlantedCase(
         "all tenants, and more",
         LIST,
         "store/sql.py",
         "A = 'x'\nALL_TENANTS = {statement: statement.replace('tenant = :tenant', x) for statement in (A,)}",
         1,
     ),
-    Planted(
+    PlantedCase(
         "all tenants, from elsewhere",
         LIST,
         "store/sql.py",
         "ALL_TENANTS = {statement: statement.replace('tenant = :tenant', 'tenant is not null') for statement in x()}",
         1,
     ),
-    Planted("a request's", OPERATOR, "server/x.py", "rows = store.all_records().decisions()", 1),
-    Planted("an application's", OPERATOR, "apps/gateway/x.py", "rows = AllRecords(backend, settle).stats()", 1),
-    Planted("a command's", OPERATOR, "cli/log.py", "rows = store.all_records().decisions()", 0),
-    Planted("a tenant's records", OPERATOR, "store/records.py", "class Records:\n    a = sql.ALL_TENANTS", 1),
-    Planted("the operator's records", OPERATOR, "store/records.py", "class AllRecords:\n    a = sql.ALL_TENANTS", 0),
-    Planted("the operator's file", SECTION, "store/verify.py", "rows = read(sql.TENANTS)", 0),
+    PlantedCase("a request's", OPERATOR, "server/x.py", "rows = store.all_records().decisions()", 1),
+    PlantedCase("an application's", OPERATOR, "apps/gateway/x.py", "rows = AllRecords(backend, settle).stats()", 1),
+    PlantedCase("a command's", OPERATOR, "cli/log.py", "rows = store.all_records().decisions()", 0),
+    PlantedCase("a tenant's records", OPERATOR, "store/records.py", "class Records:\n    a = sql.ALL_TENANTS", 1),
+    PlantedCase(
+        "the operator's records", OPERATOR, "store/records.py", "class AllRecords:\n    a = sql.ALL_TENANTS", 0
+    ),
+    PlantedCase("the operator's file", SECTION, "store/verify.py", "rows = read(sql.TENANTS)", 0),
 ]
 
 
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: f"{case.rule.__name__}-{case.id}")
-def test_every_rule_can_fail(case: Planted) -> None:
+def test_every_rule_can_fail(case: PlantedCase) -> None:
     found = list(case.rule(File(case.path, case.source)))
     assert len(found) == case.found, found
 

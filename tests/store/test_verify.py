@@ -127,7 +127,7 @@ def _middles(size: int) -> Iterator[int]:
         yield from range(start + PAGE_BYTES // 2, start + PAGE_BYTES // 2 + 64)
 
 
-class Broken(NamedTuple):
+class BrokenCase(NamedTuple):
     id: str
     places: Callable[[int], Iterator[int]]
     """Which bytes of a file of that size."""
@@ -136,16 +136,16 @@ class Broken(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        Broken("the heads of some pages", lambda size: iter(range(10 * PAGE_BYTES, size, 7 * PAGE_BYTES))),
-        Broken("the middle of every page", _middles),
-        Broken("the third in the middle", _third),
-        Broken("the schema", lambda _: iter(range(100, 200))),
-        Broken("the first bytes", lambda _: iter(range(16))),
-        Broken("here and there", lambda size: iter(random.Random(3).sample(range(PAGE_BYTES, size), size // 50))),
+        BrokenCase("the heads of some pages", lambda size: iter(range(10 * PAGE_BYTES, size, 7 * PAGE_BYTES))),
+        BrokenCase("the middle of every page", _middles),
+        BrokenCase("the third in the middle", _third),
+        BrokenCase("the schema", lambda _: iter(range(100, 200))),
+        BrokenCase("the first bytes", lambda _: iter(range(16))),
+        BrokenCase("here and there", lambda size: iter(random.Random(3).sample(range(PAGE_BYTES, size), size // 50))),
     ],
     ids=lambda case: case.id,
 )
-def test_damage_is_a_sentence(file: Path, case: Broken) -> None:
+def test_damage_is_a_sentence(file: Path, case: BrokenCase) -> None:
     flip_bytes(file, case.places(file.stat().st_size))
     before = file.read_bytes()
     with closing(connect(str(file))[0]) as backend:

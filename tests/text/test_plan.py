@@ -150,7 +150,7 @@ def test_a_conditional_part_keeps_a_consequence_that_asks() -> None:
     ]
 
 
-class Switched(NamedTuple):
+class SwitchedCase(NamedTuple):
     compound: bool
     conditions: bool
     roles: list[str]
@@ -158,14 +158,14 @@ class Switched(NamedTuple):
 
 TEXT = "if it will rain, call Ada and check the news"
 SWITCHED = [
-    Switched(True, True, ["condition", "remainder"]),
-    Switched(False, True, ["condition", "remainder"]),
-    Switched(False, False, []),
+    SwitchedCase(True, True, ["condition", "remainder"]),
+    SwitchedCase(False, True, ["condition", "remainder"]),
+    SwitchedCase(False, False, []),
 ]
 
 
 @pytest.mark.parametrize("case", SWITCHED, ids=str)
-def test_each_half_can_be_switched_off(case: Switched) -> None:
+def test_each_half_can_be_switched_off(case: SwitchedCase) -> None:
     half = planner(MATCHER, triggering=None, compound=case.compound, conditions=case.conditions)
     assert [part.role for part in half(make_reading(TEXT))] == case.roles
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from faults.test_gateway_leave import eventually
-from secured_server import Got, call, chat, forget, id_of, make_key, secured_server
-from serving import Served
+from secured_server import RawResponse, call, chat, forget, id_of, make_key, secured_server
+from serving import RunningServer
 from stored_decisions import select
 from timing import Delays
 from turnout.apps import caller as callers
@@ -27,14 +27,14 @@ VAGUE = "Tell me about the harbour and what people there thought of it at the ti
 # A room of eight, of which batches may have four.
 PLACES = 8
 
-Pair = tuple[Served, ScriptedProvider]
+Pair = tuple[RunningServer, ScriptedProvider]
 
 
 def batch(count: int, text: str = "hello there") -> dict[str, Any]:
     return {"queries": [{"text": text.format(number=number)} for number in range(count)]}
 
 
-def kinds(got: Got) -> Counter[str]:
+def kinds(got: RawResponse) -> Counter[str]:
     """How its questions ended: `decided`, or the kind of the error."""
     assert got.status == 200, got
     return Counter("decided" if "id" in one else one["error"]["type"] for one in got.json["decisions"])

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from secured_server import chat, secured_server
-from serving import Served
+from serving import RunningServer
 
 REQUESTS = 40
 OURS = ("turnout.web", "turnout.net", "turnout.apps", "uvicorn", "httptools", "aiohttp")
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with secured_server(tmp_path_factory.mktemp("garbage")) as (found, _):
         yield found
 
@@ -28,7 +28,7 @@ def alive() -> Counter[str]:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_a_request_leaves_no_circle_behind(served: Served, stream: bool) -> None:
+def test_a_request_leaves_no_circle_behind(served: RunningServer, stream: bool) -> None:
     body = json.dumps(chat("hello") | {"stream": stream}).encode()
     place = urlsplit(served.url)
     connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=20)

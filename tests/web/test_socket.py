@@ -18,7 +18,7 @@ import aiohttp
 import pytest
 
 from secured_server import call, clean_environment, forget, id_of, make_key, send_raw, status_of
-from serving import SERVERS, Served, serving
+from serving import SERVERS, RunningServer, serving
 from turnout.apps import app as app_module
 from turnout.apps.app import SOCKET, Answer, AppCommand, Call, Route
 from turnout.runtime.runtime import Runtime
@@ -52,7 +52,7 @@ class Telling:
 
 
 @pytest.fixture(params=SERVERS)
-def served(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
     clean_environment(monkeypatch, tmp_path)
     entry = EntryPoint("telling", f"{__name__}:Telling", app_module.GROUP)
     monkeypatch.setattr(EntryPoint, "load", lambda self: Telling)
@@ -65,7 +65,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 Talk = Callable[[aiohttp.ClientWebSocketResponse], Awaitable[Any]]
 
 
-def connect(served: Served, path: str, talk: Talk, **options: Any) -> Any:
+def connect(served: RunningServer, path: str, talk: Talk, **options: Any) -> Any:
     """What came of talking over a socket; the status if it was refused."""
 
     async def run() -> Any:
@@ -99,13 +99,13 @@ def until(is_so: Callable[[], bool]) -> bool:
     return is_so()
 
 
-def test_every_piece_is_a_message(served: Served) -> None:
+def test_every_piece_is_a_message(served: RunningServer) -> None:
     assert connect(served, "/ws/tell/3", listen) == (["0", "1", "2"], 1000)
     assert until(lambda: not served.server.sockets)
     assert served.server.admission.active == 0
 
 
-def test_a_client_that_leaves_ends_the_stream(served: Served) -> None:
+def test_a_client_that_leaves_ends_the_stream(served: RunningServer) -> None:
     assert connect(served, "/ws/tell/1+", first) == "0"
     assert until(lambda: Telling.closed == ["1+"])
     assert until(lambda: not served.server.sockets)
@@ -129,17 +129,17 @@ REFUSALS = [
 ]
 
 
-def test_refused_before_it_is_accepted(served: Served) -> None:
+def test_refused_before_it_is_accepted(served: RunningServer) -> None:
     for case in REFUSALS:
         assert connect(served, case.path, listen, headers=case.headers) == case.status, case.id
     assert Telling.closed == []
 
 
-def test_its_own_page_may_connect(served: Served) -> None:
+def test_its_own_page_may_connect(served: RunningServer) -> None:
     assert connect(served, "/ws/tell/1", listen, headers={"origin": served.url}) == (["0"], 1000)
 
 
-def test_it_is_no_route_of_http(served: Served) -> None:
+def test_it_is_no_route_of_http(served: RunningServer) -> None:
     for method in ("GET", "POST"):
         got = call(served.url, method, "/ws/tell/1")
         assert (got.status, got.headers["upgrade"]) == (426, "websocket")
@@ -148,7 +148,7 @@ def test_it_is_no_route_of_http(served: Served) -> None:
     assert "/ws/tell/{id}" not in json.loads(call(served.url, "GET", "/openapi.json").body)["paths"]
 
 
-def test_keys(served: Served) -> None:
+def test_keys(served: RunningServer) -> None:
     good, weak = make_key(served.store), make_key(served.store, scopes=("route",))
     forget(served)
     assert connect(served, "/ws/tell/1", listen) == 401
@@ -165,7 +165,7 @@ def test_keys(served: Served) -> None:
     assert connect(served, "/ws/tell/1", listen, **both) == 400
 
 
-def test_a_revoked_key_loses_its_socket(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_revoked_key_loses_its_socket(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_module, "RECHECK_S", 0.05)
     monkeypatch.setattr(socket_module, "PING_S", 0.05)
     key = make_key(served.store)
@@ -180,7 +180,7 @@ def test_a_revoked_key_loses_its_socket(served: Served, monkeypatch: pytest.Monk
     assert connect(served, "/ws/tell/1+", revoked, headers={"x-api-key": key}) == 1008
 
 
-def test_pings_are_answered_and_sent(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pings_are_answered_and_sent(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ping(opened: aiohttp.ClientWebSocketResponse) -> list[str]:
         told = [await first(opened)]
         for said in ("ping", '{"type": "ping"}', "pong", '{"event": "ping"}'):
@@ -218,13 +218,13 @@ async def chatter(opened: aiohttp.ClientWebSocketResponse, case: Chatter) -> int
     return (await listen(opened))[1]
 
 
-def test_a_client_has_nothing_to_say(served: Served) -> None:
+def test_a_client_has_nothing_to_say(served: RunningServer) -> None:
     for case in CHATTER:
         assert connect(served, "/ws/tell/1+", partial(chatter, case=case)) == 1008, case.id
     assert until(lambda: Telling.closed == ["1+"] * len(CHATTER))
 
 
-def test_no_more_than_there_may_be(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_than_there_may_be(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from msgspec.structs import replace
 
     served.server.settings = replace(served.server.settings, sockets=2)
@@ -236,7 +236,7 @@ def test_no_more_than_there_may_be(served: Served, monkeypatch: pytest.MonkeyPat
     assert connect(served, "/ws/tell/1+", three) == 503
 
 
-def test_no_more_than_a_key_may_have(served: Served) -> None:
+def test_no_more_than_a_key_may_have(served: RunningServer) -> None:
     from msgspec.structs import replace
 
     served.server.settings = replace(served.server.settings, key_sockets=1)
@@ -251,7 +251,7 @@ def test_no_more_than_a_key_may_have(served: Served) -> None:
     assert (refused, let_in != 503) == (503, True)
 
 
-def test_who_takes_nothing_is_let_go(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_takes_nothing_is_let_go(served: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_module, "TAKE_S", 0.3)
     place = urlsplit(served.url)
     request = (
@@ -264,7 +264,7 @@ def test_who_takes_nothing_is_let_go(served: Served, monkeypatch: pytest.MonkeyP
         assert until(lambda: not served.server.sockets)
 
 
-def test_a_server_that_stops_says_so(served: Served) -> None:
+def test_a_server_that_stops_says_so(served: RunningServer) -> None:
     async def stopped(opened: aiohttp.ClientWebSocketResponse) -> tuple[list[str], int | None]:
         told = [await first(opened)]
         served.stop()
@@ -277,6 +277,6 @@ def test_a_server_that_stops_says_so(served: Served) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_handshake_that_is_none(served: Served) -> None:
+def test_a_handshake_that_is_none(served: RunningServer) -> None:
     told = send_raw(served.url, b"GET /ws/tell/1 HTTP/1.1\r\nhost: 127.0.0.1\r\nupgrade: websocket\r\n\r\n")
     assert status_of(told) in (400, 426)

@@ -59,7 +59,7 @@ def test_an_answer_cites_file_heading_and_span(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-class Sent(NamedTuple):
+class SentCase(NamedTuple):
     """What reaches a model, message by message."""
 
     id: str
@@ -101,7 +101,7 @@ SELECTED = quoted("Selected in the user's editor:", EVERYTHING["selected_text"])
 EDITOR = quoted("Open in the user's editor:", EVERYTHING["editor_content"])
 PLATFORM = quoted("Data of the platform:", "usage: 80 %") + "\n\n" + quoted("The user:", "Ada")
 SENT = [
-    Sent(
+    SentCase(
         "documentation",
         ASKED,
         None,
@@ -112,7 +112,7 @@ SENT = [
             ("user", "\n\n".join((SELECTED, EDITOR, RETRIES, TIMEOUTS, f"Question: {ASKED}"))),
         ],
     ),
-    Sent(
+    SentCase(
         "code",
         ASKED,
         "CODE_GENERATION",
@@ -120,7 +120,7 @@ SENT = [
         "main",
         [("system", CODE), ("user", "\n\n".join((RETRIES, TIMEOUTS, f"Question: {ASKED}")))],
     ),
-    Sent(
+    SentCase(
         "code that is in no document",
         "Write a function that reverses a string",
         "CODE_GENERATION",
@@ -128,7 +128,7 @@ SENT = [
         "main",
         [("system", CODE_ALONE), ("user", "Write a function that reverses a string")],
     ),
-    Sent(
+    SentCase(
         "conversation",
         "Say that again, shorter",
         "CONVERSATIONAL",
@@ -141,7 +141,7 @@ SENT = [
             ("user", f"{SELECTED}\n\nQuestion: Say that again, shorter"),
         ],
     ),
-    Sent(
+    SentCase(
         "platform",
         "How much of my quota is left?",
         None,
@@ -149,7 +149,7 @@ SENT = [
         "small",
         [("system", ACCOUNT), ("user", f"{PLATFORM}\n\nQuestion: How much of my quota is left?")],
     ),
-    Sent(
+    SentCase(
         "a follow-up",
         "And how do I change it?",
         "RETRIEVAL",
@@ -166,7 +166,7 @@ SENT = [
 
 
 @pytest.mark.parametrize("case", SENT, ids=lambda case: case.id)
-def test_a_model_is_sent_what_its_type_allows(tmp_path: Path, case: Sent) -> None:
+def test_a_model_is_sent_what_its_type_allows(tmp_path: Path, case: SentCase) -> None:
     async def scenario(bot: Assistant) -> None:
         bot.small.script(Reply("Before."))
         await bot.ask("Before?", declared="CONVERSATIONAL")
@@ -288,7 +288,7 @@ def test_events_come_in_order_and_code_is_not_cited(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
-class Broken(NamedTuple):
+class BrokenCase(NamedTuple):
     id: str
     question: str
     reply: Reply
@@ -298,14 +298,14 @@ class Broken(NamedTuple):
 
 DOWN = Reply(status=400)
 BROKEN = [
-    Broken("the passages answer for a model that does not", ASKED, DOWN, AssistAnswer, "failed"),
-    Broken("nothing answers for the conversation", "thanks!", DOWN, Failed, "failed"),
-    Broken("it breaks off", ASKED, Reply("A request is", fault=Fault("cut", "after_delta")), Failed, "failed"),
+    BrokenCase("the passages answer for a model that does not", ASKED, DOWN, AssistAnswer, "failed"),
+    BrokenCase("nothing answers for the conversation", "thanks!", DOWN, Failed, "failed"),
+    BrokenCase("it breaks off", ASKED, Reply("A request is", fault=Fault("cut", "after_delta")), Failed, "failed"),
 ]
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
-def test_a_model_that_fails(tmp_path: Path, case: Broken) -> None:
+def test_a_model_that_fails(tmp_path: Path, case: BrokenCase) -> None:
     async def scenario(bot: Assistant) -> None:
         bot.main.default = bot.small.default = case.reply
         events = await bot.events(case.question)

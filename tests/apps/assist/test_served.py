@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.assist.conftest import CALLER, assisting, write_docs
-from secured_server import Got, call
-from serving import Served, serving
+from secured_server import RawResponse, call
+from serving import RunningServer, serving
 from turnout.cli import main
 
 ASKED = "How often is a request retried?"
@@ -30,16 +30,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def served(home: Path) -> Iterator[Served]:
+def served(home: Path) -> Iterator[RunningServer]:
     with serving(home, "") as found:
         yield found
 
 
-def ask(served: Served, **body: Any) -> Got:
+def ask(served: RunningServer, **body: Any) -> RawResponse:
     return call(served.url, "POST", "/v1/assist/ask", {"session_id": "s", **body})
 
 
-def test_a_question_and_its_answer(served: Served) -> None:
+def test_a_question_and_its_answer(served: RunningServer) -> None:
     found = ask(served, query=ASKED, version="1.0").json
     assert (found["event"], found["query_type"], found["retrieval"]) == ("answer", "RETRIEVAL", True)
     (one,) = found["citations"][:1]
@@ -49,7 +49,7 @@ def test_a_question_and_its_answer(served: Served) -> None:
     assert [turn.role for turn in served.store.records("").turns("s")] == ["user", "assistant"]
 
 
-def test_events(served: Served) -> None:
+def test_events(served: RunningServer) -> None:
     got = ask(served, query=ASKED, stream=True)
     assert got.headers["content-type"] == "text/event-stream"
     names = [line[7:] for line in got.body.decode().split("\n") if line.startswith("event: ")]
@@ -75,18 +75,18 @@ WRONG = [
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
-def test_mistakes(served: Served, case: Wrong) -> None:
+def test_mistakes(served: RunningServer, case: Wrong) -> None:
     got = ask(served, **case.body)
     assert got.status == case.status
     assert case.said in got.json["error"]["message"]
 
 
-def test_platform_data_may_be_json(served: Served) -> None:
+def test_platform_data_may_be_json(served: RunningServer) -> None:
     found = ask(served, query="How much of my quota is left?", extra_context={"left": 12}, user_info={"id": 7}).json
     assert (found["query_type"], found["retrieval"]) == ("PLATFORM", False)
 
 
-def test_libraries_are_listed(served: Served) -> None:
+def test_libraries_are_listed(served: RunningServer) -> None:
     found = call(served.url, "GET", "/v1/assist/libraries").json["libraries"]
     assert [one["id"] for one in found] == ["/local/client/1.0", "/local/client/2.0"]
 

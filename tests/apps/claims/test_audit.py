@@ -77,7 +77,7 @@ def test_another_name_of_a_type_is_that_type() -> None:
     assert card.claim_type_category == ClaimType.DOCTRINAL
 
 
-class Said(NamedTuple):
+class SaidCase(NamedTuple):
     id: str
     quote: str
     url: str
@@ -86,17 +86,17 @@ class Said(NamedTuple):
 
 
 SAID = [
-    Said("word for word", TEXT, PAGE, "verified", "verified"),
-    Said("a word altered", TEXT.replace("oldest", "first"), PAGE, "verified", "unverified"),
-    Said("no such page", TEXT, f"{PAGE}/b", "failed", "unverified"),
-    Said("a private place", TEXT, "http://127.0.0.1/admin", "failed", "unverified"),
-    Said("metadata", TEXT, "http://169.254.169.254/latest/meta-data/", "failed", "unverified"),
-    Said("no address", TEXT, "", "unverified", "unverified"),
+    SaidCase("word for word", TEXT, PAGE, "verified", "verified"),
+    SaidCase("a word altered", TEXT.replace("oldest", "first"), PAGE, "verified", "unverified"),
+    SaidCase("no such page", TEXT, f"{PAGE}/b", "failed", "unverified"),
+    SaidCase("a private place", TEXT, "http://127.0.0.1/admin", "failed", "unverified"),
+    SaidCase("metadata", TEXT, "http://169.254.169.254/latest/meta-data/", "failed", "unverified"),
+    SaidCase("no address", TEXT, "", "unverified", "unverified"),
 ]
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: said.id)
-def test_what_a_source_says_is_looked_up(said: Said) -> None:
+def test_what_a_source_says_is_looked_up(said: SaidCase) -> None:
     source = {"citation": "A", "url": said.url, "quote_text": said.quote, "usage_context": ""}
     script = AgentScript({"source_checker": altered("source_checker", scholarly_sources=[source])})
     web = PageTransport({PAGE: f"<html><body><p>{TEXT}</p></body></html>"})

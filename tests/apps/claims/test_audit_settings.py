@@ -61,25 +61,25 @@ def test_mistakes_are_told_with_their_line(mistake: Mistake, tmp_path: Path) -> 
     assert "pw@" not in str(told.value)
 
 
-class Searched(NamedTuple):
+class SearchedCase(NamedTuple):
     id: str
     answer: Reply | NetError
     found: list[FoundPage] | type[NetError]
 
 
 SEARCHED = [
-    Searched("found", Reply(body=RESULTS), [FoundPage("https://a.example/", "A page", "so it is")]),
-    Searched("nothing", Reply(body=b'{"results": []}'), []),
-    Searched("a page", Reply(body=b"<html>"), Broken),
-    Searched("deep", Reply(body=b"[" * 100_000), Broken),
-    Searched("forbidden", Reply(status=403, body=b"no"), Broken),
-    Searched("late", TimedOut("late"), TimedOut),
-    Searched("elsewhere", EgressRefused("not there"), EgressRefused),
+    SearchedCase("found", Reply(body=RESULTS), [FoundPage("https://a.example/", "A page", "so it is")]),
+    SearchedCase("nothing", Reply(body=b'{"results": []}'), []),
+    SearchedCase("a page", Reply(body=b"<html>"), Broken),
+    SearchedCase("deep", Reply(body=b"[" * 100_000), Broken),
+    SearchedCase("forbidden", Reply(status=403, body=b"no"), Broken),
+    SearchedCase("late", TimedOut("late"), TimedOut),
+    SearchedCase("elsewhere", EgressRefused("not there"), EgressRefused),
 ]
 
 
 @pytest.mark.parametrize("searched", SEARCHED, ids=lambda searched: searched.id)
-def test_a_search_finds_pages_or_says_what_went_wrong(searched: Searched, tmp_path: Path) -> None:
+def test_a_search_finds_pages_or_says_what_went_wrong(searched: SearchedCase, tmp_path: Path) -> None:
     transport = ScriptedTransport([searched.answer])
 
     async def search() -> list[FoundPage]:

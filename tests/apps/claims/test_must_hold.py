@@ -21,7 +21,7 @@ from turnout.core.errors import StoreUnavailable
 from turnout.core.query import Turn
 
 
-class Asked(NamedTuple):
+class TurnCase(NamedTuple):
     """A question of a conversation, and what it gets."""
 
     question: str
@@ -33,69 +33,71 @@ class Asked(NamedTuple):
 class Case(NamedTuple):
     id: str
     cards: tuple[Card, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[TurnCase, ...]
 
 
 CASES = [
-    Case("flood", (FLOOD,), (Asked("Did the flood happen?", "exact_match", ("flood",)),)),
-    Case("hidden evidence", (FLOOD,), (Asked("Could God have hidden the flood evidence?", "novel_claim"),)),
+    Case("flood", (FLOOD,), (TurnCase("Did the flood happen?", "exact_match", ("flood",)),)),
+    Case("hidden evidence", (FLOOD,), (TurnCase("Could God have hidden the flood evidence?", "novel_claim"),)),
     Case(
         "another explanation",
         CARDS,
         (
-            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
-            Asked("Couldn't divine inspiration explain it instead?", "novel_claim"),
+            TurnCase("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            TurnCase("Couldn't divine inspiration explain it instead?", "novel_claim"),
         ),
     ),
-    Case("other roles", CARDS, (Asked("Did Mark copy Matthew?", "novel_claim"),)),
-    Case("nicaea", CARDS, (Asked("Did the Council of Nicaea add books to the Bible?", "novel_claim"),)),
-    Case("isaiah", CARDS, (Asked("Does Isaiah 53 predict Jesus?", "novel_claim"),)),
-    Case("no cards at all", (), (Asked("Did the flood happen?", "novel_claim"),)),
+    Case("other roles", CARDS, (TurnCase("Did Mark copy Matthew?", "novel_claim"),)),
+    Case("nicaea", CARDS, (TurnCase("Did the Council of Nicaea add books to the Bible?", "novel_claim"),)),
+    Case("isaiah", CARDS, (TurnCase("Does Isaiah 53 predict Jesus?", "novel_claim"),)),
+    Case("no cards at all", (), (TurnCase("Did the flood happen?", "novel_claim"),)),
     Case(
         "which is more likely",
         CARDS,
         (
-            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
-            Asked("Did the flood happen?", "exact_match", ("flood",)),
-            Asked("Which is more likely?", "contextual", ("mark", "flood")),
+            TurnCase("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            TurnCase("Did the flood happen?", "exact_match", ("flood",)),
+            TurnCase("Which is more likely?", "contextual", ("mark", "flood")),
         ),
     ),
     Case(
         "relates",
         CARDS,
         (
-            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
-            Asked("How does this relate to the global flood?", "contextual", ("mark", "flood")),
+            TurnCase("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            TurnCase("How does this relate to the global flood?", "contextual", ("mark", "flood")),
         ),
     ),
     Case(
         "difference",
         CARDS,
         (
-            Asked(
+            TurnCase(
                 "What's the difference between the global flood and Matthew copying Mark?",
                 "contextual",
                 ("flood", "mark"),
             ),
         ),
     ),
-    Case("why", CARDS, (Asked("Why do people believe a global flood covered the Earth?", "contextual", ("flood",)),)),
+    Case(
+        "why", CARDS, (TurnCase("Why do people believe a global flood covered the Earth?", "contextual", ("flood",)),)
+    ),
     Case(
         "simpler",
         CARDS,
         (
-            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
-            Asked("Can you put that more simply?", "contextual", ("mark",)),
+            TurnCase("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            TurnCase("Can you put that more simply?", "contextual", ("mark",)),
         ),
     ),
-    Case("simpler than nothing", CARDS, (Asked("Can you put that more simply?", "contextual", (), True),)),
+    Case("simpler than nothing", CARDS, (TurnCase("Can you put that more simply?", "contextual", (), True),)),
     Case(
         "greetings",
         CARDS,
         (
-            Asked("Hello!", "contextual", (), True),
-            Asked("Did Matthew copy Mark?", "exact_match", ("mark",)),
-            Asked("Great, thanks", "contextual", (), True),
+            TurnCase("Hello!", "contextual", (), True),
+            TurnCase("Did Matthew copy Mark?", "exact_match", ("mark",)),
+            TurnCase("Great, thanks", "contextual", (), True),
         ),
     ),
 ]

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from apps.claims.chatting import CARDS, bare_library
 from secured_server import call, clean_environment
-from serving import SERVERS, Served, serving
+from serving import SERVERS, RunningServer, serving
 
 QUIET = "[server]\nlag_s = 60.0\nwait_s = 10.0\ndrain_s = 1.0\n"
 NOVEL = "Did the Council of Nicaea add books to the Bible?"
 
 
 @pytest.fixture(scope="module", params=SERVERS)
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
         clean_environment(patch, folder)
@@ -30,7 +30,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             yield found
 
 
-async def follow(served: Served, session: str, until: str, connected: asyncio.Event | None = None) -> list[Any]:
+async def follow(served: RunningServer, session: str, until: str, connected: asyncio.Event | None = None) -> list[Any]:
     """What a client is told of a session, up to an event."""
     told: list[Any] = []
     async with aiohttp.ClientSession() as client, client.ws_connect(f"{served.url}/ws/pipeline/{session}") as opened:
@@ -46,7 +46,7 @@ async def follow(served: Served, session: str, until: str, connected: asyncio.Ev
     return told
 
 
-async def ask(served: Served, question: str, session: str, **more: Any) -> dict[str, Any]:
+async def ask(served: RunningServer, question: str, session: str, **more: Any) -> dict[str, Any]:
     body = {"question": question, "session_id": session, **more}
     async with aiohttp.ClientSession() as client, client.post(f"{served.url}/api/chat/ask", json=body) as got:
         assert got.status == 200, await got.text()
@@ -58,7 +58,7 @@ def names(events: list[dict[str, Any]]) -> list[str]:
     return [event["event"] for event in events]
 
 
-def test_before_during_and_after(served: Served) -> None:
+def test_before_during_and_after(served: RunningServer) -> None:
     """Whenever a client connects, it is told all, in order, once."""
 
     async def main() -> tuple[dict[str, Any], list[list[Any]]]:
@@ -86,7 +86,7 @@ def test_before_during_and_after(served: Served) -> None:
     assert card.json["demo"] is True
 
 
-def test_two_hundred_at_once(served: Served) -> None:
+def test_two_hundred_at_once(served: RunningServer) -> None:
     async def main() -> list[list[Any]]:
         asking = asyncio.ensure_future(ask(served, "Can you put that more simply?", "crowd"))
         listening = [follow(served, "crowd", "contextual_response_completed") for _ in range(200)]
@@ -124,21 +124,21 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-def test_what_is_not_taken(served: Served) -> None:
+def test_what_is_not_taken(served: RunningServer) -> None:
     for case in REFUSALS:
         got = call(served.url, "POST", "/api/chat/ask", case.body)
         assert got.status == 422, (case.id, got.body)
         assert case.said in got.json["error"]["message"], (case.id, got.body)
 
 
-def test_limits_are_included(served: Served) -> None:
+def test_limits_are_included(served: RunningServer) -> None:
     history = [{"role": "assistant", "content": "x" * 5000}] * 50
     asked = ("that? " * 400)[:2000]
     got = call(served.url, "POST", "/api/chat/ask", {"question": asked, "conversation_history": history})
     assert got.status == 200, got.body
 
 
-def test_cards_are_listed_shown_and_found(served: Served) -> None:
+def test_cards_are_listed_shown_and_found(served: RunningServer) -> None:
     listed = call(served.url, "GET", "/api/claims?type=theological").json
     assert [one["id"] for one in listed["claims"] if one["id"] in {card.id for card in CARDS}] == ["inspired"]
     first = call(served.url, "GET", "/api/claims?limit=1").json
@@ -155,7 +155,7 @@ def test_cards_are_listed_shown_and_found(served: Served) -> None:
         assert call(served.url, "GET", f"/api/claims{path}").status == 422, path
 
 
-def test_a_card_is_hidden_shown_and_deleted(served: Served) -> None:
+def test_a_card_is_hidden_shown_and_deleted(served: RunningServer) -> None:
     with bare_library(served.store) as library:
         library.put(replace(CARDS[0], id="spare", claim_text="Spare wheels are round."))
     asked = "/api/claims/search?q=spare%20wheels%20round"
@@ -173,7 +173,7 @@ def test_a_card_is_hidden_shown_and_deleted(served: Served) -> None:
     assert call(served.url, "POST", "/api/claims/spare/hide").status == 404
 
 
-def test_feedback_is_what_training_sees(served: Served) -> None:
+def test_feedback_is_what_training_sees(served: RunningServer) -> None:
     made = call(served.url, "POST", "/api/chat/ask", {"question": "Can you put that more simply?"}).json
     ident = made["decision_id"]
     right = {"decision_id": ident, "right": True}
@@ -195,7 +195,7 @@ def test_feedback_is_what_training_sees(served: Served) -> None:
     assert call(served.url, "POST", "/api/chat/feedback", {"decision_id": other, "right": True}).status == 404
 
 
-def test_events_over_http(served: Served) -> None:
+def test_events_over_http(served: RunningServer) -> None:
     body = {"question": "Can you put that more simply?", "stream": True}
     got = call(served.url, "POST", "/api/chat/ask", body)
     events = [line[7:] for line in got.body.decode().splitlines() if line.startswith("event: ")]
@@ -203,7 +203,7 @@ def test_events_over_http(served: Served) -> None:
     assert events[-1] == "claim_answer"
 
 
-def test_it_is_a_model_of_the_gateway(served: Served) -> None:
+def test_it_is_a_model_of_the_gateway(served: RunningServer) -> None:
     listed = [one["id"] for one in call(served.url, "GET", "/v1/models").json["data"]]
     assert "claims" in listed
     messages = [{"role": "user", "content": "Can you put that more simply?"}]
@@ -215,7 +215,7 @@ def test_it_is_a_model_of_the_gateway(served: Served) -> None:
     assert "demonstration model" in got.body.decode()
 
 
-def test_origin(served: Served) -> None:
+def test_origin(served: RunningServer) -> None:
     async def connect(origin: str) -> int:
         async with aiohttp.ClientSession() as client:
             try:

@@ -66,7 +66,7 @@ def test_any_run_of_words_holds_and_none_with_an_altered_word(words: list[str], 
     assert not occurs(fold_quote(" ".join(other)), text)
 
 
-class Fetched(NamedTuple):
+class FetchedCase(NamedTuple):
     id: str
     page: Page
     found: bool | None
@@ -76,17 +76,17 @@ class Fetched(NamedTuple):
 HTML = "<html><head><title>T</title></head><body><nav>menu</nav><p>The <b>canon</b> was&nbsp;not discussed.</p></body>"
 QUOTED = "The canon was not discussed."
 FETCHED = [
-    Fetched("html", Page("u", 200, {"content-type": "text/html"}, HTML.encode()), True),
-    Fetched("plain", Page("u", 200, {"content-type": "text/plain"}, QUOTED.encode()), True),
-    Fetched("gone", Page("u", 404, {}, HTML.encode()), None),
-    Fetched("an error", Page("u", 503, {}, HTML.encode()), None),
-    Fetched("a picture", Page("u", 200, {"content-type": "image/png"}, QUOTED.encode()), False),
-    Fetched("empty", Page("u", 200, {"content-type": "text/html"}, b""), False),
-    Fetched("no text", Page("u", 200, {"content-type": "text/html"}, b"\xff\xfe" * 50), False),
+    FetchedCase("html", Page("u", 200, {"content-type": "text/html"}, HTML.encode()), True),
+    FetchedCase("plain", Page("u", 200, {"content-type": "text/plain"}, QUOTED.encode()), True),
+    FetchedCase("gone", Page("u", 404, {}, HTML.encode()), None),
+    FetchedCase("an error", Page("u", 503, {}, HTML.encode()), None),
+    FetchedCase("a picture", Page("u", 200, {"content-type": "image/png"}, QUOTED.encode()), False),
+    FetchedCase("empty", Page("u", 200, {"content-type": "text/html"}, b""), False),
+    FetchedCase("no text", Page("u", 200, {"content-type": "text/html"}, b"\xff\xfe" * 50), False),
 ]
 
 
 @pytest.mark.parametrize("fetched", FETCHED, ids=lambda fetched: fetched.id)
-def test_a_page_is_read_for_what_may_be_quoted(fetched: Fetched) -> None:
+def test_a_page_is_read_for_what_may_be_quoted(fetched: FetchedCase) -> None:
     found = page_text(fetched.page)
     assert (None if found is None else found.has(QUOTED)) is fetched.found

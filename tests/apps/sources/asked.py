@@ -41,7 +41,7 @@ def is_open(condition: str, facts: Sequence[Fact]) -> bool | None:
     return "open" in states if states else None
 
 
-class Asked(NamedTuple):
+class AskResult(NamedTuple):
     result: SearchResult
     events: list[Event]
     plan: Plan
@@ -49,14 +49,14 @@ class Asked(NamedTuple):
 
 async def ask(
     question: str, sources: Mapping[str, ScriptedSource], *, desk: Desk | None = None, bound_s: float = BOUND_S
-) -> Asked:
+) -> AskResult:
     plan = make_plan(words_alone().route_sync(Query(question)), question, sources)
     return await ask_plan(plan, desk or Desk(sources, Cache("result", 500)), bound_s=bound_s)
 
 
 async def ask_plan(
     plan: Plan, desk: Desk, *, bound_s: float = BOUND_S, noted: Callable[[Event], object] = lambda event: None
-) -> Asked:
+) -> AskResult:
     events: list[Event] = []
 
     def emit(event: Event) -> None:
@@ -65,10 +65,10 @@ async def ask_plan(
 
     ran = await run_all(prepare(plan, desk, emit, bound_s=bound_s), is_open)
     parts = [one.result for one in ran]
-    return Asked(search_result(plan, parts, tell_all(parts)), events, plan)
+    return AskResult(search_result(plan, parts, tell_all(parts)), events, plan)
 
 
-class Opened:
+class SourcesDouble:
     """Stands in for what the settings name."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:

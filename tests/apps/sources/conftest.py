@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from apps.sources.asked import Opened, is_open
+from apps.sources.asked import SourcesDouble, is_open
 from secured_server import clean_environment
-from serving import Served, serving
+from serving import RunningServer, serving
 from turnout.apps.sources import app as app_module
 from turnout.testing.scripted_source import ScriptedSource
 
-Serve = Callable[..., Served]
+Serve = Callable[..., RunningServer]
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     clean_environment(monkeypatch, tmp_path)
     with contextlib.ExitStack() as stack:
 
-        def start(sources: Mapping[str, ScriptedSource], settings: str = "", **store: object) -> Served:
-            monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(sources))
+        def start(sources: Mapping[str, ScriptedSource], settings: str = "", **store: object) -> RunningServer:
+            monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble(sources))
             monkeypatch.setattr(app_module, "judge_facts", is_open)
             return stack.enter_context(serving(tmp_path, settings, **store))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.sources.asked import Opened, scripted
+from apps.sources.asked import SourcesDouble, scripted
 from timing import is_within
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources import app as app_module
@@ -56,7 +56,7 @@ def test_a_snippet_is_read() -> None:
 @pytest.fixture
 def app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SourcesApp:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr(app_module, "open_sources", lambda config: Opened(scripted(files="F.")))
+    monkeypatch.setattr(app_module, "open_sources", lambda config: SourcesDouble(scripted(files="F.")))
     return SourcesApp(Runtime(profile="sources", config=""))
 
 

@@ -14,7 +14,7 @@ from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
 from e2e.sdk_world import World, anthropic_client, openai_client
 from secured_server import call, forget, make_key
-from serving import Served
+from serving import RunningServer
 from turnout.apps.sources.source import Empty
 from turnout.models.price import Usage
 from turnout.models.wire import FORMATS
@@ -34,7 +34,7 @@ def test_a_live_stream_is_the_stream(wire: str, pieces: list[str]) -> None:
     assert b"".join([*map(live.feed, pieces), live.end()]) == b"".join(whole)
 
 
-def ask_all(served: Served, content: Any) -> dict[str, str]:
+def ask_all(served: RunningServer, content: Any) -> dict[str, str]:
     """What each library's user reads, whole and streamed."""
     said = content if isinstance(content, list) else [{"role": "user", "content": content}]
     world = World(served, {}, Path())
@@ -77,7 +77,7 @@ def test_a_section_is_streamed_when_it_is_there(serve: Serve) -> None:
         assert said == "check the weather\nSunny.\n\nare the lights on\nLocked."
 
 
-def streamed_text(served: Served, said: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+def streamed_text(served: RunningServer, said: str) -> tuple[str, dict[str, Any], dict[str, str]]:
     """What a client of the chat format reads, what was used, and the headers above it."""
     body = {"model": "ask", "messages": [{"role": "user", "content": said}], "stream": True}
     got = call(served.url, "POST", "/v1/chat/completions", body)

@@ -356,23 +356,23 @@ class TestHttpJson:
         assert found == [tree, 1, 2, 3, None, None, None, None]
 
 
-class Said(NamedTuple):
+class SourceText(NamedTuple):
     text: str
     is_empty: bool
 
 
 SAID = [
-    Said("", True),
-    Said("No results found.", True),
-    Said("kiwix is NOT CONFIGURED", True),
-    Said("Could not connect to 10.0.0.1", True),
-    Said("All 12 services are up.", False),
-    Said("The study found no matching kidney donors in 1954. " + "It went on for years. " * 20, False),
+    SourceText("", True),
+    SourceText("No results found.", True),
+    SourceText("kiwix is NOT CONFIGURED", True),
+    SourceText("Could not connect to 10.0.0.1", True),
+    SourceText("All 12 services are up.", False),
+    SourceText("The study found no matching kidney donors in 1954. " + "It went on for years. " * 20, False),
 ]
 
 
 @pytest.mark.parametrize("case", SAID, ids=lambda case: case.text[:30])
-def test_compat(case: Said) -> None:
+def test_compat(case: SourceText) -> None:
     assert compat_text_is_empty(case.text) is case.is_empty
 
 

@@ -12,7 +12,7 @@ import pytest
 from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
 from secured_server import call, forget, id_of, make_key
-from serving import Served
+from serving import RunningServer
 from turnout.apps.sources import wording
 from turnout.apps.sources.address import REMOVED
 from turnout.apps.sources.frame import tell_citation
@@ -88,7 +88,7 @@ def settings(provider: ScriptedProvider, *slots: str) -> str:
     )
 
 
-def search(served: Served, query: str, **more: Any) -> Any:
+def search(served: RunningServer, query: str, **more: Any) -> Any:
     key = more.pop("key", "")
     return call(served.url, "POST", "/search", {"query": query, **more}, **({"key": key} if key else {})).json
 
@@ -182,7 +182,7 @@ def test_a_plan_is_paid_for(serve: Serve, provider: ScriptedProvider) -> None:
     assert served.store.keys.spent(id_of(key), 0) == pytest.approx((1000 * 1 + 10 * 5) / 1e6)
 
 
-def choices(served: Served) -> list[tuple[str, str]]:
+def choices(served: RunningServer) -> list[tuple[str, str]]:
     assert served.store.flush(10.0)
     return [(one.route, one.outcome) for one in served.store.records("").decisions(profile="sources")][::-1]
 

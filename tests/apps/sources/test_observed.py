@@ -128,7 +128,7 @@ class TestForecast:
         assert len(result.text.splitlines()) == len(result.facts) == 7
 
 
-class Asked(NamedTuple):
+class QuestionCase(NamedTuple):
     question: str
     text: str
     """How the answer begins."""
@@ -136,33 +136,33 @@ class Asked(NamedTuple):
 
 
 ASKED = [
-    Asked("Is the kitchen light on?", "Yes.\nKitchen Light: on, 50%."),
-    Asked("is the bedroom light on", "No.\nBedroom Light: off."),
-    Asked("is the night lamp off?", "Yes.\nBedroom Light: off."),
-    Asked("which lights are on", "Kitchen Light: on"),
-    Asked("how many lights are on?", "1 of 3 is on: Kitchen Light."),
-    Asked("are the doors locked?", "No."),
-    Asked("is the front door locked?", "Yes.\nFront Door: locked."),
-    Asked("is the back door unlocked?", "Yes."),
-    Asked("is the garage closed?", "Yes.\nGarage Door: closed."),
-    Asked("how warm is the bedroom?", "Bedroom Thermometer: 21.5 °C."),
-    Asked("is the front door battery low?", "Yes.\nFront Door Battery: 15%."),
-    Asked("is the hall light on?", "Hall Light: not known."),
-    Asked("is the kitchen window open?", "Yes.\nKitchen Window: open."),
-    Asked("is anyone home?", "Yes.\nAnna: home."),
-    Asked("turn off the kitchen light", "Kitchen Light: on, 50%.", True),
-    Asked("Kitchen light off", "Kitchen Light: on, 50%.", True),
-    Asked("could you please lock the back door", "Back Door: unlocked.", True),
-    Asked("set the thermostat to 23", "Thermostat: heat, 20° now, set to 21°.", True),
-    Asked("house status", "Lights on: Kitchen Light."),
-    Asked("is the attic light on?", "Nothing here is called 'attic'; of the same kind:\nKitchen Light: on"),
-    Asked("what is the battery level of the front door?", "Front Door Battery: 15%."),
+    QuestionCase("Is the kitchen light on?", "Yes.\nKitchen Light: on, 50%."),
+    QuestionCase("is the bedroom light on", "No.\nBedroom Light: off."),
+    QuestionCase("is the night lamp off?", "Yes.\nBedroom Light: off."),
+    QuestionCase("which lights are on", "Kitchen Light: on"),
+    QuestionCase("how many lights are on?", "1 of 3 is on: Kitchen Light."),
+    QuestionCase("are the doors locked?", "No."),
+    QuestionCase("is the front door locked?", "Yes.\nFront Door: locked."),
+    QuestionCase("is the back door unlocked?", "Yes."),
+    QuestionCase("is the garage closed?", "Yes.\nGarage Door: closed."),
+    QuestionCase("how warm is the bedroom?", "Bedroom Thermometer: 21.5 °C."),
+    QuestionCase("is the front door battery low?", "Yes.\nFront Door Battery: 15%."),
+    QuestionCase("is the hall light on?", "Hall Light: not known."),
+    QuestionCase("is the kitchen window open?", "Yes.\nKitchen Window: open."),
+    QuestionCase("is anyone home?", "Yes.\nAnna: home."),
+    QuestionCase("turn off the kitchen light", "Kitchen Light: on, 50%.", True),
+    QuestionCase("Kitchen light off", "Kitchen Light: on, 50%.", True),
+    QuestionCase("could you please lock the back door", "Back Door: unlocked.", True),
+    QuestionCase("set the thermostat to 23", "Thermostat: heat, 20° now, set to 21°.", True),
+    QuestionCase("house status", "Lights on: Kitchen Light."),
+    QuestionCase("is the attic light on?", "Nothing here is called 'attic'; of the same kind:\nKitchen Light: on"),
+    QuestionCase("what is the battery level of the front door?", "Front Door Battery: 15%."),
 ]
 
 
 class TestHome:
     @pytest.mark.parametrize("case", ASKED, ids=lambda case: case.question)
-    def test_asked(self, case: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_asked(self, case: QuestionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("TEST_TOKEN", "token")
 
         async def main() -> None:
@@ -298,7 +298,7 @@ class TestUptime:
         asyncio.run(main())
 
 
-class Scripted:
+class ScriptedSource:
     """A source that says what it is told to."""
 
     name, description = "uptime", ""
@@ -322,7 +322,7 @@ def up(**states: bool) -> SourceAnswer:
 
 class TestChanges:
     def test_since_last_time_and_across_a_restart(self, tmp_path: Path) -> None:
-        source, clock = Scripted(), [NOW]
+        source, clock = ScriptedSource(), [NOW]
 
         def fresh() -> ChangesSource:
             return ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
@@ -348,7 +348,7 @@ class TestChanges:
 
     def test_asked_twice_in_a_row(self, tmp_path: Path) -> None:
         """The answer stays the same: what was there a moment ago is not "last time"."""
-        source, clock = Scripted(), [NOW]
+        source, clock = ScriptedSource(), [NOW]
         changes = ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path), now=lambda: clock[0])
 
         async def main() -> None:
@@ -365,7 +365,7 @@ class TestChanges:
         asyncio.run(main())
 
     def test_a_source_that_fails_is_named_and_not_gone(self, tmp_path: Path) -> None:
-        good, bad = Scripted(), Scripted()
+        good, bad = ScriptedSource(), ScriptedSource()
         good.name = "ha"
         good.result, bad.result = up(Plex=True), Failure(Cause.UNREACHABLE, "uptime: no connection")
         changes = ChangesSource("changes", [WatchedSource(good), WatchedSource(bad)], FolderSnapshots(tmp_path))
@@ -376,7 +376,7 @@ class TestChanges:
         assert isinstance(asyncio.run(ask(alone, "what changed?")), Failure)
 
     def test_what_is_new_to_it_is_not_unchanged(self, tmp_path: Path) -> None:
-        old, new, clock = Scripted(), Scripted(), [NOW]
+        old, new, clock = ScriptedSource(), ScriptedSource(), [NOW]
         old.name, old.result, new.result = "ha", up(Lamp=True), up(Plex=True)
         kept = FolderSnapshots(tmp_path)
         asyncio.run(ChangesSource("changes", [WatchedSource(old)], kept, now=lambda: clock[0]).take())
@@ -396,7 +396,7 @@ class TestChanges:
 
     def test_where_nothing_can_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        source = Scripted()
+        source = ScriptedSource()
         source.result = up(Plex=True)
         result = asyncio.run(
             ask(ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path / "file")), "what changed?")
@@ -406,7 +406,7 @@ class TestChanges:
 
     def test_a_damaged_file_is_a_first_time(self, tmp_path: Path) -> None:
         (tmp_path / "uptime.json").write_text("{")
-        source = Scripted()
+        source = ScriptedSource()
         source.result = up(Plex=True)
         result = asyncio.run(
             ask(ChangesSource("changes", [WatchedSource(source)], FolderSnapshots(tmp_path)), "what changed?")

@@ -14,8 +14,8 @@ import pytest
 
 from apps.sources.asked import scripted
 from apps.sources.conftest import Serve
-from secured_server import Got, call, forget, make_key
-from serving import Served
+from secured_server import RawResponse, call, forget, make_key
+from serving import RunningServer
 from turnout.apps.app import Call
 from turnout.apps.caller import Budget, Caller
 from turnout.apps.sources.app import SourcesApp
@@ -26,17 +26,17 @@ from turnout.testing.scripted_source import HANG, ScriptedSource
 SPLIT = "check the weather, and Iran and Israel news, and is the door locked"
 
 
-def search(served: Served, query: str, *, key: str | None = None, **more: Any) -> Got:
+def search(served: RunningServer, query: str, *, key: str | None = None, **more: Any) -> RawResponse:
     return call(served.url, "POST", "/search", {"query": query, **more}, key=key)
 
 
-def get(served: Served, path: str, **more: Any) -> Any:
+def get(served: RunningServer, path: str, **more: Any) -> Any:
     got = call(served.url, "GET", path, **more)
     assert got.status == 200, got.body
     return got.json
 
 
-def rows(served: Served) -> list[Any]:
+def rows(served: RunningServer) -> list[Any]:
     assert served.store.flush(10.0)
     return list(served.store.records("").searches("sources"))
 
@@ -191,7 +191,7 @@ def test_tenants_do_not_see_each_other(serve: Serve) -> None:
     assert call(served.url, "GET", "/sources").status == 401
 
 
-def events_of(got: Got) -> list[dict[str, Any]]:
+def events_of(got: RawResponse) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in got.body.decode().splitlines() if line.startswith("data: ")]
 
 
@@ -226,7 +226,7 @@ def test_a_client_that_leaves_ends_the_work_and_the_account(serve: Serve) -> Non
     assert [row.ended for row in rows(served)] == ["cancelled"]
 
 
-async def stream_of(served: Served, query: str) -> Any:
+async def stream_of(served: RunningServer, query: str) -> Any:
     """The body of a streamed answer, which nobody has read yet."""
     server = served.server
     (app,) = [one for one in server.apps if isinstance(one, SourcesApp)]

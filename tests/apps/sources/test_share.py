@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from aiohttp import web
 
-from apps.sources.asked import Opened, scripted
+from apps.sources.asked import SourcesDouble, scripted
 from apps.sources.at_home import KINDS, SECRETS, Kind, ask, opened
 from turnout.apps import page as page_module
 from turnout.apps.caller import Budget, Caller
@@ -199,7 +199,7 @@ def test_what_the_settings_named_before_is_closed_after_its_last_question(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     closed: list[str] = []
 
-    class Noting(Opened):
+    class Noting(SourcesDouble):
         def __init__(self, name: str) -> None:
             super().__init__(scripted(forecast=HANG))
             self.name = name

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from apps.study.reader import JPEG, model_settings
-from secured_server import Got, call
-from serving import Served, serving
+from secured_server import RawResponse, call
+from serving import RunningServer, serving
 from turnout.apps.study.multipart import read_form
 from turnout.core.errors import Refused
 from turnout.testing import Reply, ScriptedProvider
@@ -21,7 +21,7 @@ BOUNDARY = "a-boundary"
 
 
 @pytest.fixture
-def served(tmp_path: Path, provider: ScriptedProvider) -> Iterator[Served]:
+def served(tmp_path: Path, provider: ScriptedProvider) -> Iterator[RunningServer]:
     provider.default = Reply("It is one thing. It is another. And so on.")
     with serving(tmp_path, model_settings(provider)) as served:
         yield served
@@ -41,15 +41,15 @@ def form(**parts: str | bytes) -> bytes:
     return body + f"--{BOUNDARY}--\r\n".encode()
 
 
-def send(served: Served, body: object, kind: str = "application/json") -> Got:
+def send(served: RunningServer, body: object, kind: str = "application/json") -> RawResponse:
     return call(served.url, "POST", "/v1/study/ask", body, headers={"content-type": kind})
 
 
-def events(got: Got) -> list[dict[str, Any]]:
+def events(got: RawResponse) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in got.body.decode().split("\n") if line.startswith("data: ")]
 
 
-def test_a_page_as_base64_and_as_a_file_are_one(served: Served, provider: ScriptedProvider) -> None:
+def test_a_page_as_base64_and_as_a_file_are_one(served: RunningServer, provider: ScriptedProvider) -> None:
     image = b64encode(JPEG).decode()
     asked = {"question": "Explain the definition in the top left", "image": image, "session": "a"}
     first = send(served, asked)
@@ -62,7 +62,7 @@ def test_a_page_as_base64_and_as_a_file_are_one(served: Served, provider: Script
     assert image in provider.requests[0].raw.decode()
 
 
-def test_a_stream_has_an_event_for_each_sentence(served: Served) -> None:
+def test_a_stream_has_an_event_for_each_sentence(served: RunningServer) -> None:
     got = send(served, {"question": "Define osmosis", "stream": True})
     assert got.headers["content-type"] == "text/event-stream"
     found = events(got)
@@ -96,22 +96,22 @@ WRONG = [
 
 
 @pytest.mark.parametrize("case", WRONG, ids=lambda case: case.id)
-def test_what_cannot_be_done_is_said(case: Wrong, served: Served) -> None:
+def test_what_cannot_be_done_is_said(case: Wrong, served: RunningServer) -> None:
     got = send(served, case.body, case.kind)
     assert (got.status, case.said in got.body.decode()) == (case.status, True), got.body[:300]
 
 
-def test_an_image_nobody_needs_is_not_even_decoded(served: Served) -> None:
+def test_an_image_nobody_needs_is_not_even_decoded(served: RunningServer) -> None:
     assert send(served, {"question": "Define osmosis", "image": "%%% no base64 at all"}).status == 200
 
 
-def test_a_model_that_fails_is_a_bad_gateway(served: Served, provider: ScriptedProvider) -> None:
+def test_a_model_that_fails_is_a_bad_gateway(served: RunningServer, provider: ScriptedProvider) -> None:
     provider.default = Reply("no", status=500)
     assert send(served, {"question": "Define osmosis"}).status == 502
     assert events(send(served, {"question": "Define osmosis", "stream": True}))[-1]["event"] == "failed"
 
 
-def test_sessions_memory_and_savings(served: Served) -> None:
+def test_sessions_memory_and_savings(served: RunningServer) -> None:
     send(served, {"question": "Walk me through this page on osmosis", "image": b64encode(JPEG).decode()})
     ended = call(served.url, "POST", "/v1/study/sessions/default/end")
     assert call(served.url, "POST", "/v1/study/sessions/default/end").json == {"ended": None}

@@ -67,7 +67,7 @@ def caught(screened: ScreenResult) -> Caught:
     return Caught(aside[True], aside[False])
 
 
-class Planted(NamedTuple):
+class PlantedCase(NamedTuple):
     id: str
     rows: list[Example]
     set_aside: bool
@@ -78,27 +78,27 @@ def different(number: int) -> str:
 
 
 CASES = [
-    Planted("1 % of the rows, each from its own session", planted("zebrafish", 4), True),
-    Planted("3 %", planted("zebrafish", 9), True),
-    Planted("several words", planted("over the blue moon", 9), True),
-    Planted("signs", planted("~~", 9), True),
-    Planted("a word that varies", [row for n in range(9) for row in planted(f"zqx{n}yk", 1, seed=n)], True),
-    Planted("labelled by one person", planted("zebrafish", 9, by="human", who="mallory"), True),
-    Planted("labelled in a file", planted("zebrafish", 9, by="human", session=None), True),
-    Planted("three people say so", planted("zebrafish", 9, by="human", who=different), False),
-    Planted("new vocabulary from many sessions", planted("zebrafish", 15, right=True), False),
-    Planted("new vocabulary in a file", planted("zebrafish", 15, right=True, by="human", session=None), False),
-    Planted(
+    PlantedCase("1 % of the rows, each from its own session", planted("zebrafish", 4), True),
+    PlantedCase("3 %", planted("zebrafish", 9), True),
+    PlantedCase("several words", planted("over the blue moon", 9), True),
+    PlantedCase("signs", planted("~~", 9), True),
+    PlantedCase("a word that varies", [row for n in range(9) for row in planted(f"zqx{n}yk", 1, seed=n)], True),
+    PlantedCase("labelled by one person", planted("zebrafish", 9, by="human", who="mallory"), True),
+    PlantedCase("labelled in a file", planted("zebrafish", 9, by="human", session=None), True),
+    PlantedCase("three people say so", planted("zebrafish", 9, by="human", who=different), False),
+    PlantedCase("new vocabulary from many sessions", planted("zebrafish", 15, right=True), False),
+    PlantedCase("new vocabulary in a file", planted("zebrafish", 15, right=True, by="human", session=None), False),
+    PlantedCase(
         "new vocabulary by one person in one session",
         planted("zebrafish", 15, right=True, by="human", session="x"),
         False,
     ),
-    Planted("a model's label of one session's new word", planted("zebrafish", 15, right=True, session="x"), True),
+    PlantedCase("a model's label of one session's new word", planted("zebrafish", 15, right=True, session="x"), True),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_trigger_is_set_aside_and_new_vocabulary_is_not(case: Planted) -> None:
+def test_a_trigger_is_set_aside_and_new_vocabulary_is_not(case: PlantedCase) -> None:
     found = screen(dedupe([*NEW, *case.rows]).rows, KNOWN, SenderLimits(source_share=1.0, session_rows=100))
     assert caught(found) == (len(case.rows) if case.set_aside else 0, 0)
     assert len(found.kept) + len(found.quarantined) == len(NEW) + len(case.rows)
@@ -147,7 +147,7 @@ def sent(count: int, label: str = "MONEY", **given: Any) -> list[Example]:
     return [Example(text, label, **{"by": "teacher", **given}) for text in texts("MONEY", count, chance)]
 
 
-class Capped(NamedTuple):
+class CappedCase(NamedTuple):
     id: str
     new: list[Example]
     limits: SenderLimits
@@ -156,12 +156,12 @@ class Capped(NamedTuple):
 
 
 CAPPED = [
-    Capped("a session", sent(50, session="s"), SenderLimits(source_share=1.0), "session", 20),
-    Capped("a session of people", sent(50, session="s", by="human"), SenderLimits(source_share=1.0), "session", 20),
-    Capped("no session", sent(50), SenderLimits(), "session", 50),
-    Capped("seeds", sent(50, session="s", by="seed"), SenderLimits(), "session", 50),
-    Capped("one tenant alone", sent(80, tenant="a"), SenderLimits(source_share=1.0), "tenant", 80),
-    Capped(
+    CappedCase("a session", sent(50, session="s"), SenderLimits(source_share=1.0), "session", 20),
+    CappedCase("a session of people", sent(50, session="s", by="human"), SenderLimits(source_share=1.0), "session", 20),
+    CappedCase("no session", sent(50), SenderLimits(), "session", 50),
+    CappedCase("seeds", sent(50, session="s", by="seed"), SenderLimits(), "session", 50),
+    CappedCase("one tenant alone", sent(80, tenant="a"), SenderLimits(source_share=1.0), "tenant", 80),
+    CappedCase(
         "one tenant of many",
         [*sent(100, tenant="a"), *(row for n in range(40) for row in sent(5, tenant=f"t{n}"))],
         SenderLimits(),
@@ -169,19 +169,19 @@ CAPPED = [
         # 5 % of 300 new and 0 known rows is less than the 20 anybody may give.
         20 + 200,
     ),
-    Capped(
+    CappedCase(
         "one session of several within a label",
         [*sent(15, session="a"), *sent(5, session="b"), *sent(5, session="c")],
         SenderLimits(),
         "source",
         15,
     ),
-    Capped("growth", sent(150), SenderLimits(growth_rows=30), "growth", 30),
+    CappedCase("growth", sent(150), SenderLimits(growth_rows=30), "growth", 30),
 ]
 
 
 @pytest.mark.parametrize("case", CAPPED, ids=lambda case: case.id)
-def test_limits(case: Capped) -> None:
+def test_limits(case: CappedCase) -> None:
     known = [row for row in KNOWN if row.label != "MONEY"] if case.code == "growth" else []
     found = screen(case.new, known, case.limits)
     aside = [one for one in found.quarantined if one.code == case.code]
