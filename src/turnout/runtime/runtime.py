@@ -17,10 +17,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from turnout.config.champion import idle_models
+from turnout.config.learning import learn_settings
 from turnout.config.load import shipped
 from turnout.config.name import DEFAULT_PROFILE, RENAMED, current_name, old_name_notice
 from turnout.config.reload import LiveRouter, stamp
-from turnout.config.settings import settings_file
+from turnout.config.server import server_settings
+from turnout.config.settings import settings_file, store_settings
 from turnout.core.errors import ConfigError, EmbedderError, Problem, UnknownProfile
 from turnout.core.router import Router
 from turnout.core.verdict import readable
@@ -216,6 +218,7 @@ class Runtime:
             before = stamp(settings_file(self.config))
             try:
                 slots = await asyncio.to_thread(load_slots, self.config)
+                await asyncio.to_thread(_check_other_tables, self.config)
                 _check_models(self.models.slots, slots)
                 _check_keys(self.models.slots, slots)
                 models = self.models.filled_with(await asyncio.to_thread(look_up_prices, slots))
@@ -247,6 +250,18 @@ class Runtime:
 
 def _routers(live: dict[str, LiveRouter]) -> dict[str, Router]:
     return {name: one.router for name, one in live.items()}
+
+
+def _check_other_tables(config: str | os.PathLike[str] | None) -> None:
+    """Refuse mistakes in the tables that are only read at the next start, which would fail."""
+    problems: list[Problem] = []
+    for read in (server_settings, store_settings, learn_settings):
+        try:
+            read(config)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
 
 
 def _check_models(old: Slots, new: Slots) -> None:
