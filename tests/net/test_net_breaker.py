@@ -5,6 +5,7 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -52,10 +53,10 @@ class Model(NamedTuple):
             return self._replace(probe_age=0.0) if self.allows and self.state == "half-open" else self
         if event == "forgive":
             return self._replace(probe_age=None)
-        failed = event == "fail"
+        failed = event.endswith("fail")
         if self.state == "closed":
             return self.noted(failed)
-        if self.probe_age is None:
+        if self.probe_age is None or event.startswith("late"):
             return self
         return self.tripped() if failed else Model(self.settings)
 
@@ -87,10 +88,10 @@ def follow(settings: BreakerSettings, events: Iterable[str], start: float = 0.0)
     for number, event in enumerate(events):
         if event == "allow":
             assert breaker.allows() == model.allows, (number, event)
-        elif event == "succeed":
-            breaker.succeeded()
-        elif event == "fail":
-            breaker.failed()
+        elif event.endswith("succeed"):
+            breaker.succeeded(probe=event == "succeed")
+        elif event.endswith("fail"):
+            breaker.failed(probe=event == "fail")
         elif event == "forgive":
             breaker.forgive()
         else:
@@ -101,6 +102,8 @@ def follow(settings: BreakerSettings, events: Iterable[str], start: float = 0.0)
 
 SMALL = BreakerSettings(in_a_row=3, share=0.5, at_least=4, window_s=8.0, open_s=8.0, open_at_most_s=20.0)
 EVENTS = ("allow", "succeed", "fail", "forgive", "tick4")
+# The ends of requests that are not the probe.
+LATE = ("late succeed", "late fail")
 
 
 class TestEveryState:
@@ -117,7 +120,7 @@ class TestEveryState:
         edges = 0
         while queue:
             model = queue.popleft()
-            for event in EVENTS:
+            for event in (*EVENTS, *LATE):
                 follow(SMALL, (*ways[model], event, "allow"))
                 edges += 1
                 new = model.after(event)
@@ -128,14 +131,14 @@ class TestEveryState:
         assert {model.state for model in ways} == {"closed", "open", "half-open"}
         assert {model.opened for model in ways} == {0, 1, 2, 3}
         assert any(model.probe_age is not None and model.state == "half-open" for model in ways)
-        assert edges == len(ways) * len(EVENTS)
+        assert edges == len(ways) * len((*EVENTS, *LATE))
         assert len(ways) > 1000
 
     @pytest.mark.parametrize("seed", range(40))
     def test_long_walks_with_the_real_numbers(self, seed: int) -> None:
         rng = random.Random(seed)
-        weights = (4, rng.randint(1, 6), rng.randint(1, 6), 1, 3, 1)
-        events = ("allow", "succeed", "fail", "forgive", "tick0.5", "tick30")
+        weights = (4, rng.randint(1, 6), rng.randint(1, 6), 1, 1, 1, 3, 1)
+        events = ("allow", "succeed", "fail", "forgive", *LATE, "tick0.5", "tick30")
         follow(BreakerSettings(), rng.choices(events, weights, k=3000), start=rng.choice((0.0, -5.0, 1e9)))
 
 
@@ -147,7 +150,7 @@ def tripped(clock: Clock, times: int = 1) -> Breaker:
     for opened in range(1, times):
         clock.at += min(30 * opened, 300)
         assert breaker.allows()
-        breaker.failed()
+        breaker.failed(probe=True)
     assert breaker.state == "open"
     return breaker
 
@@ -224,14 +227,14 @@ class TestWaiting:
             clock.at += 0.002
             assert breaker.state == "half-open"
             assert breaker.allows()
-            breaker.failed()
+            breaker.failed(probe=True)
 
     def test_a_probe_that_succeeds_closes_it_and_forgets(self) -> None:
         clock = Clock()
         breaker = tripped(clock, times=4)
         clock.at += 120
         assert breaker.allows()
-        breaker.succeeded()
+        breaker.succeeded(probe=True)
         assert (breaker.state, breaker.allows()) == ("closed", True)
         for _ in range(4):
             breaker.failed()
@@ -282,6 +285,11 @@ class TestWaiting:
             breaker.failed()
             assert breaker.state == "half-open"
         assert breaker.allows()
+        for report in (breaker.failed, breaker.succeeded):
+            report()
+            assert (breaker.state, breaker.allows()) == ("half-open", False), "only the probe counts"
+        breaker.succeeded(probe=True)
+        assert breaker.state == "closed"
 
     def test_flapping(self) -> None:
         """A provider that answers its probe and then nothing: 5 failures and 30 s, again and again."""
@@ -293,7 +301,7 @@ class TestWaiting:
             for _ in range(10):
                 if breaker.allows():
                     sent += 1
-                    breaker.succeeded() if breaker.state == "half-open" else breaker.failed()
+                    breaker.succeeded(probe=True) if breaker.state == "half-open" else breaker.failed()
         # Of 36,000 requests: five, then six every thirty seconds.
         assert sent <= 6 * 3600 / 30
 
@@ -306,7 +314,7 @@ class TestWaiting:
             for _ in range(10):
                 if breaker.allows():
                     sent += 1
-                    breaker.failed()
+                    breaker.failed(probe=True)
         assert sent <= 5 + 9 + 3600 / 300
 
 
@@ -357,8 +365,8 @@ class TestClock:
             else:
                 {
                     "allow": breaker.allows,
-                    "succeed": breaker.succeeded,
-                    "fail": breaker.failed,
+                    "succeed": partial(breaker.succeeded, probe=True),
+                    "fail": partial(breaker.failed, probe=True),
                     "forgive": breaker.forgive,
                 }[event]()
             assert (breaker.state == "closed") <= breaker.allows()

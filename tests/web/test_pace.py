@@ -1,11 +1,9 @@
-"""Under load Granian's threads wait for the event loop; with few requests they do not."""
+"""Granian's threads wait for the event loop; those of Python and of the process before it do not."""
 
-import asyncio
+import _thread
 import os
 import sys
 import threading
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -14,25 +12,27 @@ from turnout.web import serve
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such a policy")
 
 
-def test_the_other_threads_wait_while_many_requests_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    asyncio.run(_paced(monkeypatch))
+def test_only_threads_that_python_does_not_know_wait() -> None:
+    ids: list[int] = []
+    started, done = threading.Semaphore(0), threading.Event()
 
+    def work() -> None:
+        ids.append(threading.get_native_id())
+        started.release()
+        done.wait()
 
-async def _paced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "PACE_S", 0.001)
-    server: Any = SimpleNamespace(admission=SimpleNamespace(active=0))
-    own, done = serve._threads(), threading.Event()
-    thread = threading.Thread(target=done.wait)
-    thread.start()
-    pace = asyncio.create_task(serve._pace(server, own))
+    _thread.start_new_thread(work, ())
+    started.acquire()
+    own = set(os.listdir(serve.THREADS))
+    known = threading.Thread(target=work)
+    known.start()
+    started.acquire()
+    _thread.start_new_thread(work, ())
+    started.acquire()
     try:
-        few, many = (1, os.SCHED_OTHER), (serve.BUSY, os.SCHED_BATCH)
-        for active, policy in (few, many, few):
-            server.admission.active = active
-            await asyncio.sleep(0.1)
-            assert os.sched_getscheduler(thread.native_id or 0) == policy
-            assert os.sched_getscheduler(0) == os.SCHED_OTHER
+        serve._step_back(own)
+        assert [os.sched_getscheduler(one) for one in ids] == [os.SCHED_OTHER, os.SCHED_OTHER, os.SCHED_BATCH]
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER
     finally:
-        pace.cancel()
         done.set()
-        thread.join()
+        known.join()

@@ -28,6 +28,7 @@ from turnout.models.slot import Slot, Slots
 from turnout.models.spend import Bound, bound, may_think_unseen
 from turnout.models.wire.value import ModelRequest
 from turnout.store import Outcome, Store
+from turnout.store.row import spending
 
 from .caller import Caller
 
@@ -323,8 +324,9 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
         return await router.route(query, admit=admit)
     except asyncio.CancelledError:
         budget.settle(0.0, held_usd)
-        if store is not None:
-            store.spend(new_id(), caller.key_id, held_usd)
+        if store is not None and caller.key_id and held_usd:
+            # Not awaited even in `strict`, as an outcome is not: nobody is answered.
+            store.journal.post(spending(new_id(), caller.key_id, held_usd))
         raise
     finally:
         if held_usd:

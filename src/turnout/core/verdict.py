@@ -138,7 +138,7 @@ def find_mistakes(verdict: Any, routes: tuple[str, ...]) -> Iterator[str]:
     if type(verdict.reasons) is not tuple or any(type(reason) is not Reason for reason in verdict.reasons):
         yield "its reasons are not a tuple of Reason"
     for field, numbers in (("scores", verdict.scores), ("adds", verdict.adds)):
-        if not (type(numbers) is dict or isinstance(numbers, Mapping)) or not _are_numbers(numbers.values()):
+        if not (type(numbers) is dict or isinstance(numbers, Mapping)) or not _are_numbers(tuple(numbers.values())):
             yield f"its {field} are not numbers by name"
     if type(verdict.evidence) is not tuple:
         yield "its evidence is not a tuple"

@@ -222,7 +222,7 @@ class Generation:
             found = await self._ask(slot, started, most)
             if isinstance(found, Completion):
                 reported = True
-                breaker.succeeded()
+                breaker.succeeded(probe=probe)
             else:
                 self.money.release()
         except Refused as refused:
@@ -233,7 +233,7 @@ class Generation:
             # A refusal that the request itself may have provoked says nothing about the provider's health.
             reported = not isinstance(error, ProviderRefused) or error.counts
             if reported:
-                breaker.failed()
+                breaker.failed(probe=probe)
             worked = error.was_answered or (error.was_sent and time.monotonic() - started >= WORKED_S)
             self.money.release(self.money.unseen_usd() if worked else 0.0)
             if not isinstance(error, ProviderRefused) or not error.status:

@@ -138,7 +138,7 @@ class RemoteEmbeds(Embeds):
             self.origin, slot.path + PATH, body, headers=headers, credential=key, plain_http=slot.plain_http
         )
         deadline = Deadline.after(self.deadline_ms / 1000)
-        answered, counts = False, True
+        answered, counts, probe = False, True, breaker.state != "closed"
         try:
             async with await client.open(request, deadline.left) as response:
                 raw = await response.read(deadline, ANSWER_BYTES)
@@ -148,12 +148,12 @@ class RemoteEmbeds(Embeds):
             answered = True
         except NetError as error:
             if counts:
-                breaker.failed()
+                breaker.failed(probe=probe)
             raise type(error)(slot.hide(str(error))) from None  # without the key
         finally:
             if answered:
-                breaker.succeeded()
-            else:
+                breaker.succeeded(probe=probe)
+            elif probe:
                 breaker.forgive()
         return raw
 

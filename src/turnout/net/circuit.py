@@ -73,18 +73,19 @@ class Breaker:
         self._probing = now
         return True
 
-    def succeeded(self) -> None:
+    def succeeded(self, *, probe: bool = False) -> None:
+        """Report the end of a request; only that of the probe counts while the breaker is open."""
         if self._since is None:
             self._in_a_row = 0
             self._note(failed=False)
-        elif self._probing is not None:
+        elif probe and self._probing is not None:
             self._since = self._probing = None
             self._opened = self._in_a_row = 0
             self._recent.clear()
 
-    def failed(self) -> None:
+    def failed(self, *, probe: bool = False) -> None:
         if self._since is not None:
-            if self._probing is not None:
+            if probe and self._probing is not None:
                 self._trip()
             return
         self._in_a_row += 1

@@ -249,7 +249,7 @@ def _cut_to_tail(current: OwnWords) -> OwnWords:
 
 
 def _kept(current: OwnWords, words: str, notes: list[str]) -> OwnWords:
-    """The result of a cut, or `current` itself if there was no cut or it would leave nothing."""
+    """The result of a cut, or `current` itself if it would leave nothing."""
     return OwnWords(words, tuple(dict.fromkeys((*current.notes, *notes)))) if words else current
 
 

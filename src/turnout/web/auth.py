@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Rate
+from turnout.apps.caller import PERIODS, Budget, Caller, Limits, Period, Rate
 from turnout.config.name import current_name
 from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
@@ -158,10 +158,12 @@ class Auth:
 
     async def is_open(self) -> bool:
         """Whether no key is needed: on loopback, until there is one."""
-        now = time.monotonic()
-        if self.loopback and now - self._has_keys[0] >= CACHED_S:
-            self._has_keys = (now, self.store is not None and await asyncio.to_thread(self.store.keys.any))
-        return self.loopback and not self._has_keys[1]
+        (since, has_keys), keys, now = self._has_keys, self._keys, time.monotonic()
+        if self.loopback and now - since >= CACHED_S:
+            has_keys = self.store is not None and await asyncio.to_thread(self.store.keys.any)
+            if self._keys is keys:
+                self._has_keys = (now, has_keys)
+        return self.loopback and not has_keys
 
     async def holder(self, key_id: str) -> Caller | None:
         """The caller of a key whose secret was checked before; None once the key is no longer valid."""
@@ -169,14 +171,23 @@ class Auth:
         return cached.caller or (await self._caller(cached, cached.row) if cached.row is not None else None)
 
     async def _caller(self, cached: CachedKey, row: Key) -> Caller:
-        # Kept when the key is looked up again, or that would reset it.
-        rate = self._rates.setdefault(row.id, Rate())
-        rate.per_minute = row.per_minute
+        limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
+        now, spent = self.clock(), await self._spent(row, limits)
+        # Both are kept when the key is looked up again, which would reset them; a look-up that others have overtaken
+        # does not bring its limits back.
+        is_current = row.id not in self._budgets or self._keys.get(row.id) is cached
+        rate, budget = (
+            self._rates.setdefault(row.id, Rate()),
+            self._budgets.setdefault(row.id, Budget(clock=self.clock)),
+        )
+        if is_current:
+            rate.per_minute = row.per_minute
+            budget.renew(limits, spent, now)
         cached.caller = Caller(
             key_id=row.id,
             tenant=row.tenant,
             scopes=frozenset(row.scopes),
-            budget=await self._budget(row),
+            budget=budget,
             ceiling=row.ceiling,
             may_force=row.may_force,
             profiles=None if row.profiles is None else frozenset(map(current_name, row.profiles)),
@@ -206,18 +217,15 @@ class Auth:
             keys.popitem(last=False)
         return cached
 
-    async def _budget(self, row: Key) -> Budget:
-        """The key's budget, with what other processes have spent. Only the budget itself knows what this one has booked
+    async def _spent(self, row: Key, limits: Limits) -> dict[Period, float]:
+        """What other processes have spent of the limited periods. Only the budget itself knows what this one has booked
         and not yet written."""
-        limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
         now, spent = self.clock(), {}
         for period in PERIODS:
             if limits.of(period) is not None and self.store is not None:
                 since_ms = round(period.start(now) * 1000)
                 spent[period] = await asyncio.to_thread(self.store.keys.spent, row.id, since_ms)
-        budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
-        budget.renew(limits, spent, now)
-        return budget
+        return spent
 
 
 def _credential(headers: Sequence[tuple[bytes, bytes]]) -> Credential:

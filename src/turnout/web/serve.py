@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -33,8 +34,8 @@ HEAD_S = 10.0
 ADMIN_CONNECTIONS = 512
 # The time between two looks at the queue of connections that wait to be accepted.
 LOOK_S = 1.0
-# From so many requests under way on, Granian's threads wait for the event loop, and how often that is decided.
-BUSY, PACE_S = 8, 0.1
+# Where Linux lists the threads of this process.
+THREADS = "/proc/self/task"
 # New objects until the garbage collector runs; a request makes a few hundred, and leaves almost none.
 COLLECT_AFTER = 10_000
 # Granian's own logging set-up would close the handlers of the process: this one only sets a level.
@@ -106,17 +107,17 @@ async def serve(
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
     started([public.url, admin.url])
-    own = _threads()
+    if signals and sys.platform == "linux" and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        loop.call_later(LOOK_S, _step_back, set(os.listdir(THREADS)))
     tasks = [asyncio.create_task(one.serve()) for one in listening]
-    watching = [asyncio.create_task(work) for work in (_watch(public, connections), _pace(server, own))]
+    stopping = asyncio.create_task(stop.wait())
+    watching = [stopping, asyncio.create_task(_watch(public, connections))]
     try:
-        stopping = asyncio.create_task(stop.wait())
         await asyncio.wait((stopping, *tasks), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
         await server.drain(now)
     finally:
-        for task in watching:
-            task.cancel()
+        for work in watching:
+            work.cancel()
         for one in listening:
             one.stop()
         await _end(server, tasks, now)
@@ -124,6 +125,9 @@ async def serve(
             for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 loop.remove_signal_handler(sign)
         await server.close()
+    for task in tasks:
+        if task.done():
+            task.result()  # raises why it ended by itself
 
 
 async def _watch(listener: Listener, connections: int) -> None:
@@ -142,25 +146,13 @@ async def _watch(listener: Listener, connections: int) -> None:
             )
 
 
-async def _pace(server: Server, own: set[int]) -> None:
-    """While many requests are under way, let the threads that are not our `own` wait until the event loop pauses: on a
-    shared core they interrupt it twice a request. With few, each answer leaves at once."""
-    batching, others = False, set[int]()
-    while sys.platform == "linux":  # others have no such policy
-        await asyncio.sleep(PACE_S)
-        others = others or _threads() - own
-        if batching != (server.admission.active >= BUSY):
-            batching = not batching
-            for thread in others:
-                with contextlib.suppress(OSError):  # it has ended, or a sandbox forbids it
-                    os.sched_setscheduler(thread, os.SCHED_BATCH if batching else os.SCHED_OTHER, os.sched_param(0))
-
-
-def _threads() -> set[int]:
-    """The threads of this process, where the system lists them."""
-    with contextlib.suppress(OSError):
-        return {int(name) for name in os.listdir("/proc/self/task")}
-    return set()
+def _step_back(own: set[str]) -> None:
+    """Let Granian's threads, neither our `own` nor Python's, wait until the event loop pauses: on a shared core they would
+    interrupt it twice a request."""
+    pythons = {str(thread.native_id) for thread in threading.enumerate()}
+    for thread in set(os.listdir(THREADS)) - own - pythons:
+        with contextlib.suppress(OSError):  # it has ended, or a sandbox forbids it
+            os.sched_setscheduler(int(thread), os.SCHED_BATCH, os.sched_param(0))
 
 
 async def _end(server: Server, tasks: list[asyncio.Task[None]], now: asyncio.Event) -> None:

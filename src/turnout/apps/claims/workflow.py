@@ -154,7 +154,8 @@ class AuditWorkflow:
         with Ledger(None, models.slots).open(await self.decide(order), caller) as account:
             result = await auditor.run(step, order, done, account)
         if account.spent_usd:
-            self.store.spend(f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
+            spent = (f"{order.pipeline_id}-{step}", order.key_id, account.spent_usd)
+            await asyncio.to_thread(self.store.spend, *spent)
         return replace(result, spent_usd=account.spent_usd)
 
     async def _payer(self, order: AuditOrder) -> Caller | None:

@@ -349,7 +349,7 @@ def count_at(counts: Mapping[str, Any], *names: str) -> int:
     value: Any = counts
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return token_count(value) if value is not None else 0
+    return token_count(value)
 
 
 def token_count(value: object) -> int:
