@@ -18,8 +18,8 @@ from turnout.runtime.effect import recorded_answers
 from turnout.store.judge import judge, routes_of
 from turnout.store.listing import LAST
 from turnout.store.records import JUDGEMENTS, LogFilter, Logged, Records
+from turnout.store.row import now_ms
 from turnout.store.stats import FOREVER_MS, TimeSpan
-from turnout.web.key import now_ms
 
 from .live import KEY_VIEWERS, MOST_VIEWERS, TENANT_VIEWERS, LiveBody, LiveTail, Viewer, write_event
 from .page import EVENT_STREAM, go_to, in_thread, read_form, templates, wants_part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from turnout.apps.app import Answer, Call, Route
 from turnout.store import Records, TimeSpan
 from turnout.store.backend import HOUR_MS, hour_of
 from turnout.store.records import Logged
+from turnout.store.row import now_ms
 from turnout.store.traffic import Traffic
 
 from .decisions import whose
@@ -38,7 +38,7 @@ DAY_HOURS = 24
 def home_routes(console: Console) -> Sequence[Route]:
     async def home(call: Call) -> Answer:
         """The overview."""
-        since = hour_of(time.time_ns() // 1_000_000) - (DAY_HOURS - 1) * HOUR_MS
+        since = hour_of(now_ms()) - (DAY_HOURS - 1) * HOUR_MS
         latest, day = await asyncio.to_thread(_look, console.records(call), since)
         allowed = {link.path for link in console.links(call)}
         values: dict[str, Any] = {

@@ -13,8 +13,9 @@ from turnout.core.errors import Refused
 from turnout.runtime.traffic import DAY_MS
 from turnout.store.backend import hour_of
 from turnout.store.keys import Key
+from turnout.store.row import now_ms
 from turnout.web.auth import SCOPES
-from turnout.web.key import make_key, now_ms
+from turnout.web.key import make_key
 
 from .page import go_to, read_form
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -23,6 +22,7 @@ from turnout.config.learning import LearnSettings
 from turnout.core.errors import LearnError
 from turnout.core.router import Router
 from turnout.store import Label, Records, TimeSpan
+from turnout.store.row import now_ms
 from turnout.store.store import StoreReader
 from turnout.text.fold import fold
 
@@ -163,7 +163,7 @@ def measure_drift(
     router, layer, digest = serving
     profile = router.profile.name
     if since_ms is None:
-        since_ms = trained_ms(profile, layer) or time.time_ns() // 1_000_000 - RECENT_MS
+        since_ms = trained_ms(profile, layer) or now_ms() - RECENT_MS
     if against_ms >= since_ms:
         raise LearnError("--against is not before --since: there is nothing between them to compare with")
     records = store.records(tenant)

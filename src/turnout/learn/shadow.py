@@ -9,7 +9,6 @@ The result that is stored beside the challenger has numbers and names of routes,
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from turnout.core.decision import Decision
 from turnout.core.errors import LearnError, QueryError
 from turnout.core.query import Query
 from turnout.store import Records, TimeSpan
-from turnout.store.row import asked_text
+from turnout.store.row import asked_text, now_ms
 from turnout.store.stats import ALWAYS
 from turnout.store.store import StoreReader
 
@@ -177,7 +176,7 @@ def shadow(
         layer=layer,
         champion=contest.champion,
         challenger=contest.challenger.digest,
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=now_ms(),
         moved=tuple(RouteChange(was, now, count) for (was, now), count in moved.most_common()),
         old=ShadowSide(**sides[0]),
         new=ShadowSide(**sides[1]),

@@ -143,15 +143,12 @@ class RetryBudget:
     def retry(self) -> Iterator[bool]:
         """Whether one more retry is within the budget. It counts for as long as the context lasts."""
         allowed = self.retrying < max(self.floor, int(self.share * (self.active - self.retrying)))
-        if not allowed:
-            self.refused += 1
-            yield False
-            return
-        self.retrying += 1
+        self.refused += not allowed
+        self.retrying += allowed
         try:
-            yield True
+            yield allowed
         finally:
-            self.retrying -= 1
+            self.retrying -= allowed
 
 
 def read_retry_after(value: str) -> float | None:

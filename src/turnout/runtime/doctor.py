@@ -30,6 +30,7 @@ from turnout.models.slot import load_slots
 from turnout.runtime.load import open_embedder, open_models
 from turnout.runtime.log import missing_log, quiet
 from turnout.runtime.pepper import pepper_file, read_pepper
+from turnout.store.row import now_ms
 from turnout.store.store import open_reader
 from turnout.text.count import counted
 
@@ -244,7 +245,6 @@ def _slots(config: str | None) -> Iterator[Diagnosis]:
 
 
 def _keys(config: str | None) -> Diagnosis:
-    import time
 
     try:
         quiet()
@@ -255,7 +255,7 @@ def _keys(config: str | None) -> Diagnosis:
                 found = store.keys.all()
     except (StoreError, ConfigError) as error:
         return Diagnosis("broken", "log", str(error), "turnout db verify says more")
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     valid = sum(key.is_valid(now) for key in found)
     if not found:
         return Diagnosis("ok", "keys", "none: a server takes requests from this machine only")

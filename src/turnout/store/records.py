@@ -7,7 +7,6 @@ across tenants needs another class, which a separate method makes.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -24,7 +23,7 @@ from . import sql
 from .backend import Backend, Record, Value
 from .listing import FIRST, LAST, read_page, text_pattern
 from .redact import SNIPPET_CHARACTERS, name, writable
-from .row import BreachRow, Outcome, OutcomeRow
+from .row import BreachRow, Outcome, OutcomeRow, now_ms
 from .stats import ALWAYS, FOREVER_MS, Stats, TimeSpan, gather, names_of
 from .traffic import Traffic, read_traffic
 
@@ -434,7 +433,7 @@ class Records:
             raise StoreError(f"a decision is {' or '.join(JUDGEMENTS)}, not {verdict[:80]!r}")
         if verdict == "right" and should_be not in (None, found.route):
             raise StoreError(f"{found.route} cannot be right and should be {should_be}: say wrong, or leave that out")
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         feedback = Feedback(new_id(), found.id, verdict, should_be, writable(by), writable(note), now)
         values = msgspec.structs.asdict(feedback) | {"given_by": feedback.by, "tenant": self.tenant}
         self._backend.change(sql.ADD_FEEDBACK, values)
@@ -515,7 +514,7 @@ class Records:
         """The traffic of a span that ends now, by layer, route, profile and key. A long span should begin on the hour,
         so that it is read from counted hours."""
         only = {"profile": profile, "key_id": key}
-        return read_traffic(self._read, span, time.time_ns() // 1_000_000, only, bucket_ms, shift_ms)
+        return read_traffic(self._read, span, now_ms(), only, bucket_ms, shift_ms)
 
     def labels(self, *, span: TimeSpan = ALWAYS, profile: str | None = None) -> Iterator[Label]:
         """Every decision as an example, oldest first; parts of compound questions are separate examples."""

@@ -280,7 +280,7 @@ class RowEncoder:
         else:
             kept, hashed = keep(text, level), None if level == "off" else digest(text, name(tenant), self.key)
             body = Raw(redact_body(decision.json(), level))
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         lines = encode_row(LoggedRow(parent, tenant, session, teacher, now, kept, hashed, level, asked, body, key_id))
         rules = self._rules_for(decision)
         if rules and (broken := check_decision(rules, decision)):
@@ -292,7 +292,7 @@ class RowEncoder:
     def profile(self, profile: Profile) -> bytes:
         """The line of a profile."""
         resolved = Raw(encode(profile.resolved))
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         return encode_row(ProfileRow(profile.hash, profile.name, resolved, now, Raw(encode(profile.patterns))))
 
     def _rules_for(self, decision: Decision) -> tuple[Rule, ...]:
@@ -310,7 +310,7 @@ class RowEncoder:
         extra: Any = outcome.extra or NOTHING
         if outcome.extra and self.level != "full":
             extra = redact_extra(to_builtins(outcome.extra), self.level)
-        now = time.time_ns() // 1_000_000
+        now = now_ms()
         # An outcome's fields are the columns of its row, in their order.
         row = OutcomeRow(*(subject.decision_id, subject.tenant, *astuple(outcome)[:-1], extra, now))
         lines = encode_row(row)
@@ -337,19 +337,24 @@ class RowEncoder:
         return lines + spending(decision.id, key_id, usd)
 
     def reply(self, tenant: str, session: str, decision_id: str | None, role: str, text: str) -> bytes:
-        now, kept = time.time_ns() // 1_000_000, keep(text, self.level)
+        now, kept = now_ms(), keep(text, self.level)
         return encode_row(ReplyRow(new_id(), _cut(tenant), _cut(session), decision_id, role, kept, self.level, now))
+
+
+def now_ms() -> int:
+    """The time as the log counts it: milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 def spending(ident: str, key_id: str, spent_usd: float) -> bytes:
     """The line of what a key spent, if there is a key and it spent anything."""
     if not key_id or not spent_usd:
         return b""
-    return encode_row(SpendRow(ident, key_id, spent_usd, time.time_ns() // 1_000_000))
+    return encode_row(SpendRow(ident, key_id, spent_usd, now_ms()))
 
 
 def breaches(decision_id: str, tenant: str, profile: str, broken: Iterable[Violation], phase: str) -> bytes:
-    now = time.time_ns() // 1_000_000
+    now = now_ms()
     lines = b""
     for one in broken:
         found = encode(one.found).decode()

@@ -6,12 +6,12 @@ Invariant: the numbers of a session are 1, 2, 3… without a gap, whichever proc
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 from .backend import Backend, Value
 from .redact import name, writable
+from .row import now_ms
 from .sqlite import Sqlite
 from .store import Store, brought_up
 
@@ -69,7 +69,7 @@ class SessionLog:
             last = int(changes.read(LOCK_SESSION, key)[0][0])
             if once and (found := changes.read(FIND_ONCE, {**key, "once": once})):
                 return StoredEvent(*found[0])
-            event = StoredEvent(last + 1, time.time_ns() // 1_000_000, text)
+            event = StoredEvent(last + 1, now_ms(), text)
             changes.change(ADD_EVENT, {**key, "once": once, **event._asdict()})
             changes.change(COUNT_UP, {**key, "sequence": event.sequence})
         return event
@@ -81,7 +81,7 @@ class SessionLog:
 
     def forget(self, days: int = KEEP_DAYS) -> int:
         """Delete older events and return how many. Numbering continues."""
-        return self._backend.change(FORGET_EVENTS, {"before_ms": time.time_ns() // 1_000_000 - days * DAY_MS})
+        return self._backend.change(FORGET_EVENTS, {"before_ms": now_ms() - days * DAY_MS})
 
     def close(self) -> None:
         self._backend.close()

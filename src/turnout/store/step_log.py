@@ -5,10 +5,10 @@ Invariant: the first result of a step and the first outcome of a workflow count.
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from .backend import Value
+from .row import now_ms
 from .session_log import DAY_MS, KEEP_DAYS, beside
 from .sqlite import Sqlite
 from .store import Store, brought_up
@@ -60,7 +60,7 @@ class StepLog:
         self._backend = backend
 
     def begin(self, ident: str, worker: str, task: str) -> None:
-        values: dict[str, Value] = {"id": ident, "worker": worker, "task": task, "at_ms": time.time_ns() // 1_000_000}
+        values: dict[str, Value] = {"id": ident, "worker": worker, "task": task, "at_ms": now_ms()}
         self._backend.change(ADD_WORKFLOW, values)
 
     def find(self, ident: str) -> StoredWorkflow | None:
@@ -91,7 +91,7 @@ class StepLog:
 
     def forget(self, days: int = KEEP_DAYS) -> int:
         """Delete older workflows that have ended; returns how many."""
-        return self._backend.change(FORGET_WORKFLOWS, {"before_ms": time.time_ns() // 1_000_000 - days * DAY_MS})
+        return self._backend.change(FORGET_WORKFLOWS, {"before_ms": now_ms() - days * DAY_MS})
 
     def close(self) -> None:
         self._backend.close()

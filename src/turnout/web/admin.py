@@ -16,10 +16,7 @@ class Admin:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.open = (
-            Route("GET", "/health", "", self.health),
-            Route("GET", "/ready", "", self.ready),
-        )
+        self.open = (Route("GET", "/health", "", self.health), Route("GET", "/ready", "", self.ready))
         self.routes = (
             *self.open,
             Route("GET", "/metrics", "admin", self.metrics),

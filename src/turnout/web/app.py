@@ -147,7 +147,8 @@ class Application:
             check_own_page(headers)
         if not route.scope:
             body = await read_body(receive, PAGE_BYTES, headers) if posts_form else b""
-            return await route.handler(Call(server.runtime, _ANONYMOUS, body, headers, params, options))
+            anyone = Caller("", "", frozenset(), Budget())
+            return await route.handler(Call(server.runtime, anyone, body, headers, params, options))
         # The administrator's programs are always let in; pages wait their turn like other requests.
         async with nullcontext() if self.admin and not route.is_page else server.admission:
             if server.pages is not None and route.is_page:
@@ -242,9 +243,6 @@ class Application:
 
 
 # --- checks
-
-
-_ANONYMOUS = Caller("", "", frozenset(), Budget())
 
 
 def _check_form(scope: Scope) -> None:

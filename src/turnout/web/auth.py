@@ -23,6 +23,7 @@ from turnout.config.server import ServerSettings
 from turnout.core.errors import Refused
 from turnout.store import Store
 from turnout.store.keys import Key
+from turnout.store.row import now_ms
 
 LOCAL = frozenset(("localhost", "127.0.0.1", "::1"))
 
@@ -69,13 +70,11 @@ def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 # A name, an IPv4 address, or an IPv6 address in brackets; then perhaps a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
-# At most 253 characters of a name, and six of a port.
-HOST_CHARACTERS = 259
 
 
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty for a malformed one."""
-    match = _HOST.fullmatch(host) if len(host) <= HOST_CHARACTERS else None
+    match = _HOST.fullmatch(host)
     return (match[1] or match[2]).casefold() if match is not None else ""
 
 
@@ -172,14 +171,13 @@ class Auth:
 
     async def _caller(self, cached: CachedKey, row: Key) -> Caller:
         limits = Limits(row.budget_usd, row.budget_day_usd, row.budget_month_usd)
-        now, spent = self.clock(), await self._spent(row, limits)
+        now = self.clock()
+        spent = await self._spent(row, limits, now)
         # Both are kept when the key is looked up again, which would reset them; a look-up that others have overtaken
         # does not bring its limits back.
         is_current = row.id not in self._budgets or self._keys.get(row.id) is cached
-        rate, budget = (
-            self._rates.setdefault(row.id, Rate()),
-            self._budgets.setdefault(row.id, Budget(clock=self.clock)),
-        )
+        rate = self._rates.setdefault(row.id, Rate())
+        budget = self._budgets.setdefault(row.id, Budget(clock=self.clock))
         if is_current:
             rate.per_minute = row.per_minute
             budget.renew(limits, spent, now)
@@ -206,21 +204,21 @@ class Auth:
         if cached is not None and now < cached.until:
             return cached
         row = await asyncio.to_thread(self.store.keys.find, key_id) if self.store is not None else None
-        until, now_ms = now + CACHED_S, time.time_ns() // 1_000_000
-        if row is not None and not row.is_valid(now_ms):
+        until, at_ms = now + CACHED_S, now_ms()
+        if row is not None and not row.is_valid(at_ms):
             row = None
         elif row is not None and row.expires_ms is not None:
-            until = min(until, now + (row.expires_ms - now_ms) / 1000)
+            until = min(until, now + (row.expires_ms - at_ms) / 1000)
         cached = keys[key_id] = CachedKey(until, row)
         keys.move_to_end(key_id)
         while len(keys) > CACHED_KEYS:
             keys.popitem(last=False)
         return cached
 
-    async def _spent(self, row: Key, limits: Limits) -> dict[Period, float]:
+    async def _spent(self, row: Key, limits: Limits, now: float) -> dict[Period, float]:
         """What other processes have spent of the limited periods. Only the budget itself knows what this one has booked
         and not yet written."""
-        now, spent = self.clock(), {}
+        spent = {}
         for period in PERIODS:
             if limits.of(period) is not None and self.store is not None:
                 since_ms = round(period.start(now) * 1000)

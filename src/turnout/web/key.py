@@ -6,11 +6,11 @@ A secret of 256 random bits needs no slow hash, and a slow hash would help to ov
 from __future__ import annotations
 
 import secrets
-import time
 from typing import TYPE_CHECKING, Any
 
 from turnout.runtime.pepper import read_pepper
 from turnout.store.keys import Key
+from turnout.store.row import now_ms
 
 from .auth import PREFIX, Credential, digest
 
@@ -35,7 +35,3 @@ def make_key(keys: Keys, name: str, **fields: Any) -> tuple[Key, str]:
     row = Key(credential.key_id, digest(credential.secret, read_pepper()), name, **fields)
     keys.add(row)
     return row, spell(credential)
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

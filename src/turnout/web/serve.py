@@ -138,17 +138,13 @@ async def _watch(listener: Listener, connections: int) -> None:
         waiting = listener.waiting
         looks = looks + 1 if waiting else 0
         if looks == 2:
-            log.warning(
-                "%d connections are open, which is the limit, and %d wait: raise connections in [server] or the "
-                "limit of open files (ulimit -n), or see who holds them",
-                connections,
-                waiting,
-            )
+            advice = "raise connections in [server] or the limit of open files (ulimit -n), or see who holds them"
+            log.warning("%d connections are open, which is the limit, and %d wait: %s", connections, waiting, advice)
 
 
 def _step_back(own: set[str]) -> None:
-    """Let Granian's threads, neither our `own` nor Python's, wait until the event loop pauses: on a shared core they would
-    interrupt it twice a request."""
+    """Let Granian's threads, neither our `own` nor Python's, wait until the event loop pauses. On a shared core they
+    would interrupt it twice a request."""
     pythons = {str(thread.native_id) for thread in threading.enumerate()}
     for thread in set(os.listdir(THREADS)) - own - pythons:
         with contextlib.suppress(OSError):  # it has ended, or a sandbox forbids it

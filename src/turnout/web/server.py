@@ -118,9 +118,7 @@ class Server:
 
     async def _wait(self, seconds: float, now: asyncio.Event | None) -> None:
         until = time.monotonic() + seconds
-        while (self.admission.active or self.sockets) and time.monotonic() < until:
-            if now is not None and now.is_set():
-                return
+        while (self.admission.active or self.sockets) and time.monotonic() < until and not (now and now.is_set()):
             await asyncio.sleep(0.02)
 
     def cut(self) -> None:

@@ -21,8 +21,7 @@ from turnout.core.errors import Refused
 TAKE_S = 30.0
 # After so long without a message a ping is sent; proxies close a silent connection after a minute.
 PING_S = 20.0
-# With the time a looked-up key is cached (30 s) and the pause between pings, a revoked key loses its socket within a
-# minute, as the threat model promises.
+# Together with a key's 30 s in the cache and the pause between pings, a revoked key loses its socket within a minute.
 RECHECK_S = 10.0
 # Clients send nothing but pings: the most characters of one, and the most messages in a minute.
 HEARD_CHARACTERS = 256

@@ -19,9 +19,10 @@ from turnout.config.server import server_settings
 from turnout.core.errors import NoLogYet, TurnoutError, suggest
 from turnout.runtime.log import reading_log, writing_log
 from turnout.store.keys import Key, Keys
+from turnout.store.row import now_ms
 from turnout.text.count import counted
 from turnout.web.auth import SCOPES, read_credential
-from turnout.web.key import make_key, now_ms
+from turnout.web.key import make_key
 
 from ..app import examples_of
 from ..draw.screen import console, dollars, visible, write_json
