@@ -65,7 +65,7 @@ def test_what_the_log_leaves_out_is_said(keyed: tuple[str, str, str], run: Run) 
     out = run("log").out
     assert "mine" in out
     assert "question 0" not in out
-    said = f"Not included: what 1 key without a tenant asked for ({keyed[2]}). --tenant ID shows it"
+    said = f"Not included: what 1 key without a tenant asked for ({keyed[2]}). Use --tenant ID to see it"
     assert said in " ".join(out.split())
     assert "question 1 of key c" in run("log", "--tenant", keyed[2]).out
     assert "Not included" not in run("log", "--tenant", "t").out + run("log", "--key", keyed[2]).out
@@ -130,4 +130,4 @@ def test_statistics_by_key(keyed: tuple[str, str, str], run: Run) -> None:
     assert len(json.loads(run("stats", "--by", "key", "--tenant", "t", "--json").out)["keys"]) == 2
     assert len(json.loads(run("stats", "--by", "key", "--key", keyed[0], "--json").out)["keys"]) == 1
     assert json.loads(run("stats", "--by", "key", "--until", "2020-01-01", "--json").out)["keys"] == []
-    assert run("stats", "--by", "key", "--until", "2020-01-01").out.startswith("none of 1 decision is like that")
+    assert run("stats", "--by", "key", "--until", "2020-01-01").out.startswith("none of 1 decision matches")

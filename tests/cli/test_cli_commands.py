@@ -282,7 +282,7 @@ def test_an_old_name_works_and_says_the_new_one(old: tuple[str, ...], new: tuple
 def test_a_command_that_is_gone_says_what_to_use(name: str, run: Run) -> None:
     ran = run(name, "labels.jsonl", "-p", "tiers")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"turnout: turnout {name} is gone: ")
+    assert ran.err.startswith(f"turnout: turnout {name} was removed: ")
     assert "turnout train" in ran.err
 
 

@@ -136,7 +136,7 @@ class Filter(NamedTuple):
         Filter("everything", (), 1, "2 violations in 2 decisions"),
         Filter("the profile", ("-p", "assist"), 1, "2 violations in 1 decision"),
         Filter("another profile", ("-p", "study"), 0, "1 decision, of profiles without a contract"),
-        Filter("before it happened", ("--until", "2020-01-01"), 0, "none of 2 decisions is like that"),
+        Filter("before it happened", ("--until", "2020-01-01"), 0, "none of 2 decisions matches"),
         Filter("another tenant", ("--tenant", "acme"), 0, "no decisions of tenant 'acme'"),
     ],
     ids=lambda case: case.id,

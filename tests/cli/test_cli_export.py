@@ -196,7 +196,7 @@ def test_an_empty_result_is_a_file_without_rows(run: Run, log: Store, tmp_path: 
     log.flush()
     ran = run("export", str(tmp_path / "a.parquet"), "-p", "assist")
     assert ran.code == 0
-    assert "none of 1 decision is like that" in ran.err
+    assert "none of 1 decision matches" in ran.err
     table = pyarrow.parquet.read_table(tmp_path / "a.parquet")
     assert (table.num_rows, table.column_names) == (0, COLUMNS)
 

@@ -147,7 +147,7 @@ class TestSet:
     @pytest.mark.parametrize(
         ("argv", "said"),
         [
-            (("simple", "nobody/x"), "provider 'nobody' is not known: say where it is with base_url"),
+            (("simple", "nobody/x"), "provider 'nobody' is not known: set base_url (--base-url URL)"),
             (("simple", "opnai/x"), "did you mean 'openai'?"),
             (("simple", "gpt-5"), "must be provider/model"),
             (("a b", "openai/x"), "a slot's name is letters"),

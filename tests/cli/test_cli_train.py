@@ -355,7 +355,7 @@ def test_hold_out_is_a_share(run: Run, desk: Path) -> None:
 REFUSED = [
     RefusedCase("nothing to learn from", (), "no examples for 'desk'"),
     RefusedCase("no such file", ("nowhere.jsonl",), "nowhere.jsonl: cannot be read"),
-    RefusedCase("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is no route, did you mean 'BILLING'?"),
+    RefusedCase("a wrong label", ("wrong.jsonl",), "wrong.jsonl:1: 'BILING' is not a route, did you mean 'BILLING'?"),
     RefusedCase("too few", ("few.jsonl",), "2 labelled questions"),
     RefusedCase("another layer", ("labels.jsonl", "--layer", "studnt"), "did you mean 'student'?"),
     RefusedCase("a profile without one", ("labels.jsonl", "-p", "tiers-seed"), "has no student.v1 layer to train"),

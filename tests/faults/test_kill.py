@@ -51,7 +51,7 @@ def test_the_rounds_are_able_to_fail() -> None:
         "1 acknowledged decisions are not there": reader(),
         "the outcome of decision": reader(row, *parts, settled=0),
         "1 decisions are there twice": reader(row, *parts, ("other", *row[1:])),
-        r"says Routed\(routes=\('another',\)": reader((*row[:4], '["another"]', row[5]), *parts),
+        r"says RoutedDecision\(routes=\('another',\)": reader((*row[:4], '["another"]', row[5]), *parts),
         f"decision {number} says": reader(row, *parts[1:]),
         "there are parts without the question": reader(row, *parts, stray=1),
     }

@@ -128,7 +128,7 @@ BAD = [
         ":1",
         "did you mean 'human'?",
     ),
-    Bad("no time", "a.jsonl", '{"text": "a", "label": "BILLING", "created_at": "noon"}', ":1", "is no time"),
+    Bad("no time", "a.jsonl", '{"text": "a", "label": "BILLING", "created_at": "noon"}', ":1", "is not a time"),
     Bad("empty file", "a.jsonl", "", "", "no rows in it"),
     Bad("blank file", "a.jsonl", "\n\n", "", "no rows in it"),
     Bad("empty csv", "a.csv", "", "", "no rows in it"),
@@ -264,7 +264,7 @@ def test_the_log_is_read_without_an_export(log: Store) -> None:
     assert all(row.at > old_rows.ms("2020-01-01") for row in found.rows)
     old = read_log(records, profile=made[0].profile.name, routes=("third",))
     assert [row.label for row in old.rows] == ["third"]
-    assert any("no route of" in why for why in old.skipped)
+    assert any("not a route of" in why for why in old.skipped)
 
 
 def test_texts_that_were_not_kept_are_counted(tmp_path: Path) -> None:

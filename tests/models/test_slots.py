@@ -51,7 +51,7 @@ MISTAKES = [
     Mistake("model-without-provider", '[models.a]\nmodel = "gpt-4o"', 1, "must be provider/model"),
     Mistake("model-without-name", '[models.a]\nmodel = "openai/"', 1, "must be provider/model"),
     Mistake("unknown-provider", '[models.a]\nmodel = "antropic/claude"', 1, "did you mean 'anthropic'"),
-    Mistake("unknown-provider-far-off", '[models.a]\nmodel = "zzz/x"', 1, "say where it is with base_url"),
+    Mistake("unknown-provider-far-off", '[models.a]\nmodel = "zzz/x"', 1, "set base_url (--base-url URL)"),
     Mistake("literal-key", '[models.a]\nmodel = "openai/x"\nkey = "' + HIDDEN + '"', 3, "does not belong in a file"),
     Mistake("key-twice", '[models.a]\nmodel = "openai/x"\nkey = { env = "A", file = "b" }', 1, "{ env ="),
     Mistake("key-of-nothing", '[models.a]\nmodel = "openai/x"\nkey = {}', 1, "{ env ="),

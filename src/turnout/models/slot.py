@@ -257,7 +257,7 @@ def make_slot(name: str, file: SlotFile) -> Slot:
     base = file.base_url or (row.base_url if row is not None else None)
     if base is None:
         near = suggest(provider, PROVIDERS)
-        raise ConfigError([Problem(where, f"provider {provider!r} is not known{near}: say where it is with base_url")])
+        raise ConfigError([Problem(where, f"provider {provider!r} is not known{near}: set base_url (--base-url URL)")])
     origin, path = None, ""
     if base != "demo:":
         try:

@@ -133,7 +133,7 @@ class Runtime:
 
     def offered(self) -> tuple[str, ...]:
         """The profiles that a client may name."""
-        return (*shipped(), *self._offered, self.profile)
+        return tuple(dict.fromkeys((*shipped(), *self._offered, self.profile)))
 
     def check_offered(self, name: str) -> None:
         """Raise UnknownProfile for a profile that is not offered."""

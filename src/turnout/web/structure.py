@@ -22,7 +22,7 @@ _SIGNS = (b",", b"{", b"[")
 def check_structure(body: bytes) -> None:
     """Refuse a body with too many values or escapes, in time linear in its length."""
     if body.count(b"\\") > ESCAPES:
-        message = f"the strings of the body have more escapes than the limit of {ESCAPES:,}"
+        message = f"the strings of the body have more than the limit of {ESCAPES:,} escapes"
         raise Refused(413, "request_too_large", f"{message}: send them as UTF-8, or less of them")
     # Most bodies have few even if strings are counted as well.
     if sum(map(body.count, _SIGNS)) <= VALUES:
@@ -42,6 +42,6 @@ def check_structure(body: bytes) -> None:
         inside ^= len(parts) % 2 == 0
         values += sum(map(outside.count, _SIGNS))
         if values > VALUES:
-            most = f"more values (objects, lists, members, items) than the limit of {VALUES:,}"
+            most = f"more than the limit of {VALUES:,} values (objects, lists, members, items)"
             raise Refused(413, "request_too_large", f"the body has {most}: send fewer, or data as one string")
         at = end

@@ -59,7 +59,7 @@ WRONG = [
     Case("no user", '[sources.news]\nurl = "http://127.0.0.1:1"', "needs user and token"),
     Case("watch", '[sources.changes]\nwatch = ["ha"]', "there is no source 'ha'"),
     Case("pointer", '[sources.x]\nkind = "http-json"\nurl = "http://127.0.0.1:1"\ntext = "body"', "is no JSON pointer"),
-    Case("status page", '[sources.uptime]\nurl = "http://127.0.0.1:1"\npage = "a/../b"', "is no name"),
+    Case("status page", '[sources.uptime]\nurl = "http://127.0.0.1:1"\npage = "a/../b"', "is not a name"),
 ]
 
 

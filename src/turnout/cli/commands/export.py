@@ -44,7 +44,9 @@ def export(
                 if labelled and label.label is None:
                     continue
                 write(label)
-                seen.update(("rows", f"by {label_by(label)}", f"text {label.kept}" if label.text else "no text"))
+                # An emptied text is None; a blank question has an empty one.
+                kept = f"text {label.kept}" if label.text else "no text" if label.text is None else "blank"
+                seen.update(("rows", f"by {label_by(label)}", kept))
                 if seen["rows"] % 1000 == 0:
                     progress(min(seen["rows"], total), total)
                 if seen["rows"] == limit:
@@ -65,6 +67,7 @@ def _summarise(seen: Counter[str]) -> None:
     keeps = 'text = "full" in [store] of turnout.toml keeps'
     missing = f"no text, which was not kept or is gone by now: {keeps} it from now on, text_days says for how long"
     cut = f"only the beginning of a text: {keeps} all of it from now on"
-    for count, problem in ((seen["no text"], missing), (seen["text snippet"], cut)):
+    problems = {"no text": missing, "text snippet": cut, "blank": "a blank question"}
+    for count, problem in ((seen[kept], problem) for kept, problem in problems.items()):
         if count:
             complain(f"{count:,} of {rows} {'has' if count == 1 else 'have'} {problem}")

@@ -41,7 +41,7 @@ def list_models(*, json: JsonOption = False, config: ConfigOption = None) -> Non
     if json:
         write_json([_row(slot) for slot in slots.slots.values()])
         return
-    _draw(slots)
+    _draw(slots, config)
 
 
 def _row(slot: Slot) -> dict[str, object]:
@@ -57,7 +57,7 @@ def _row(slot: Slot) -> dict[str, object]:
     }
 
 
-def _draw(slots: Slots) -> None:
+def _draw(slots: Slots, config: str | None) -> None:
     screen = console()
     # The column `where` is shown if two slots have the same model in two places.
     ambiguous = len({slot.id for slot in slots.slots.values()}) < len({slot.endpoint for slot in slots.slots.values()})
@@ -74,9 +74,10 @@ def _draw(slots: Slots) -> None:
     missing = dict.fromkeys(slot.needs_key for slot in slots.slots.values() if not slot.usable)
     others = {name: slots.find(name) for name in STAND_INS if name not in slots.slots}
     stand_ins = [f"{name} ({found.name})" for name, found in others.items() if found is not None]
+    setting = hint("models", "set", "simple", "ollama/llama3.2", *(("--config", config) if config else ()))
     demo = (
         "No provider's key is set, so a built-in demonstration model answers. Set one, such as ANTHROPIC_API_KEY, "
-        f"or name a model: {hint('models', 'set', 'simple', 'ollama/llama3.2')}"
+        f"or name a model: {setting}"
     )
     for applies, note, style in (
         (missing, f"Keys that are missing: {', '.join(missing)}", "yellow"),

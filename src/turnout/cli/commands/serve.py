@@ -109,7 +109,7 @@ def _welcome(server: Server, addresses: list[str], where: StoreOptions) -> None:
     keyed = store is not None and store.keys.any()
     rows = [
         ("profile", server.runtime.router.profile.name),
-        ("models", _models(server.runtime.models.slots)),
+        ("models", _models(server.runtime.models.slots, where)),
         ("log", f"{store.backend.where}, questions: {store.journal.encoder.level}" if store is not None else "none"),
         ("keys", "one is needed with every request" if keyed else "none is needed on this machine"),
         ("console", f"{public if server.settings.is_private else admin}/ in a browser"),
@@ -134,7 +134,7 @@ def _examples(settings: ServerSettings, public: str, where: StoreOptions, *, key
     here = public.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     key = "" if not keyed else " -H 'authorization: Bearer tno_…'"
     follow = where.hint("log", "--follow", *(("--all-tenants",) if keyed else ()))
-    any_key = f"a key from {hint('keys')}" if keyed else "any key"
+    any_key = f"a key from {where.hint('keys')}" if keyed else "any key"
     body = '{"model": "auto", "messages": [{"role": "user", "content": "What is 2+2?"}]}'
     lines = [
         "",
@@ -149,7 +149,8 @@ def _examples(settings: ServerSettings, public: str, where: StoreOptions, *, key
     return [Text(line) for line in [*lines, "", "Ctrl+C stops it when what is running has ended; twice, at once."]]
 
 
-def _models(slots: Slots) -> str:
+def _models(slots: Slots, where: StoreOptions) -> str:
     if slots.demo:
-        return f"the built-in demonstration model: no provider's key is set (see {hint('models')})"
+        more = hint("models", *(("--config", where.config) if where.config else ()))
+        return f"the built-in demonstration model: no provider's key is set (see {more})"
     return ", ".join(f"{name} {slot.id}" + ("" if slot.usable else " (no key)") for name, slot in slots.slots.items())

@@ -222,7 +222,10 @@ def _money(found: Stats, glyphs: Glyphs) -> Iterator[RenderableType]:
     compared = sum(one.compared for one in found.spent)
     costs, deciding = _total(one.cost_usd for one in found.spent), _total(one.classifier_usd for one in found.spent)
     yield _amount("spent", costs, f"known for {priced:,} of {counted(answers, 'answer')}")
-    yield _amount("deciding", deciding, "")
+    if deciding is None:
+        yield Text("deciding: no model with a known price was asked", "dim")
+    else:
+        yield _amount("deciding", deciding, "")
     yield _amount("saved", found.saved_usd, f"against the most expensive slot, known for {compared:,} of {answers:,}")
 
 
