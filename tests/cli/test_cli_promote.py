@@ -164,7 +164,11 @@ def test_the_first_student_is_held_against_the_profile_without_one(run: Run, hom
     assert "the first of your own" in " ".join(done.out.split())
     gone = run("student", "rollback", "-p", home.profile)
     assert "no model serves again" in gone.out
+    assert "has no student now" in gone.out
     assert run("student", "rollback", "-p", home.profile).code == 2
+    again = run("student", "promote", home.first, "-p", home.profile, "--force")
+    assert again.code == 0, again.out
+    assert serving() == home.first
 
 
 def test_a_golden_case_stops_it(run: Run, home: Home) -> None:

@@ -94,7 +94,12 @@ def test_every_filter_is_a_part_of_its_page(served: RunningServer) -> None:
 
 @pytest.mark.parametrize(
     ("option", "said"),
-    [("outcome=XX", "two letters"), ("verdict=maybe", "right or wrong"), ("until=noon", "not a time"), ("span=x", "hour")],
+    [
+        ("outcome=XX", "two letters"),
+        ("verdict=maybe", "right or wrong"),
+        ("until=noon", "not a time"),
+        ("span=x", "hour"),
+    ],
 )
 def test_what_is_no_filter_is_said(served: RunningServer, option: str, said: str) -> None:
     got = see(served, f"/decisions?{option}", **PART)

@@ -291,6 +291,10 @@ def rollback(
     head = f"{visible(name)} {visible(layer)}:"
     if change is not None:
         screen.say(f"{head} {model(change.to)} serves again, instead of {model(change.was)}")
+        if change.to == SHIPPED and shipped_model(name, layer) is None:
+            again = hint("student", "promote", change.was, "-p", which.profile, "--force")
+            text = f"The layer has no student now and passes every question on. {again} puts the last one back."
+            screen.say((text, "yellow"))
     elif not changes:
         screen.say(f"{head} {model(serving)} serves, and no other ever did")
     else:
