@@ -13,7 +13,7 @@ import pytest
 from gateway.bench import Bench, bench_of
 from turnout.models.generate import conceal
 from turnout.models.provider import Wire
-from turnout.models.refusal import STATUSES, Refusal, judge, read_refusal
+from turnout.models.refusal import STATUSES, Refusal, read_refusal, rule_for
 from turnout.models.slot import SlotFile, make_slot
 from turnout.models.wire.format import read_members
 from turnout.models.wire.named import names_something
@@ -91,7 +91,7 @@ def test_every_row_of_the_table_has_its_reason_and_its_test() -> None:
     assert set(STATUSES) <= {row.status for row in ROWS}
     assert all(len(status.why) > 10 for status in STATUSES.values())
     for row in ROWS:
-        found = judge(read_refusal(row.status, row.body), "simple-model")
+        found = rule_for(read_refusal(row.status, row.body), "simple-model")
         assert (found.ends == "here", found.counts) == (row.plain == "client", row.opens)
 
 
@@ -342,4 +342,4 @@ def test_what_a_request_names(body: dict[str, Any], names: bool) -> None:
 def test_any_body_is_a_refusal(raw: bytes) -> None:
     found = read_refusal(404, raw)
     assert found == Refusal(404)
-    assert judge(found, "m", names=True).ends == "next"
+    assert rule_for(found, "m", names=True).ends == "next"

@@ -164,5 +164,5 @@ async def _start(
     if isinstance(found, Refusal):
         raise NoAnswer(f"{slot.id} refused: {found.message}")
     if found is None:
-        raise NoAnswer("; ".join(generation.told) or f"{slot.id} did not answer")
+        raise NoAnswer("; ".join(generation.client_notes) or f"{slot.id} did not answer")
     return generation, found

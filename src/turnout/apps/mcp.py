@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 
 from turnout import __version__
 from turnout.core.errors import Refused
-from turnout.models.wire.format import told
+from turnout.models.wire.format import short_message
 
 from .app import AppTool
 from .caller import Caller
@@ -37,7 +37,7 @@ def make_server(tools: Sequence[AppTool], caller: Caller) -> Server[Any]:
             body: Any = msgspec.convert(params.arguments or {}, tool.body)
             value = await tool.run(body, caller)
         except msgspec.ValidationError as error:
-            return _result(told(error), is_error=True)
+            return _result(short_message(error), is_error=True)
         except Refused as refused:
             return _result(str(refused), is_error=True)
         return _result(value if isinstance(value, str) else msgspec.json.encode(value).decode())

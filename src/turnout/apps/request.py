@@ -9,7 +9,7 @@ import msgspec
 
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
-from turnout.models.wire.format import UNREADABLE, told
+from turnout.models.wire.format import UNREADABLE, short_message
 
 from .app import Answer, Call, StreamBody
 from .event import Event, write_events
@@ -22,7 +22,7 @@ async def read_body(call: Call, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return await aside(len(call.body), decoder.decode, call.body)
     except UNREADABLE as error:
-        raise invalid(told(error)) from None
+        raise invalid(short_message(error)) from None
 
 
 def invalid(message: str) -> Refused:

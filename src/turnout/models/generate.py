@@ -27,7 +27,7 @@ from turnout.net.deadline import Deadline
 from .demo import DemoExchange, respond
 from .price import Usage
 from .provider import ANTHROPIC_VERSION, PATHS, credential
-from .refusal import NoAnswer, Refusal, StatusRule, judge, public_message, read_refusal
+from .refusal import NoAnswer, Refusal, StatusRule, public_message, read_refusal, rule_for
 from .slot import Slot
 from .spend import Bound, additions
 from .wire import FORMATS
@@ -172,7 +172,7 @@ class Generation:
         self.form = FORMATS[request.wire]
         self.attempts: list[Attempt] = []
         """For the operator."""
-        self.told: list[str] = []
+        self.client_notes: list[str] = []
         """What the client is told about failed attempts."""
         self.retry_after_s: float | None = None
         """The shortest wait that a busy provider asked for."""
@@ -190,7 +190,7 @@ class Generation:
                 # The last one is tried even if its breaker is open: it may answer, and a refusal would certainly fail.
                 if not allowed and number + 1 < len(slots):
                     self._note(slot, "breaker", time.monotonic(), detail="it has failed too often; skipped for now")
-                    self.told.append(f"{slot.id} has failed too often and is skipped for now")
+                    self.client_notes.append(f"{slot.id} has failed too often and is skipped for now")
                     continue
                 probe = allowed and breaker.state != "closed"
                 found = await self.attempt(slot, breaker, probe=probe)
@@ -227,7 +227,7 @@ class Generation:
                 self.money.release()
         except Refused as refused:
             self._note(slot, "budget", started, detail=str(refused))
-            self.told.append(f"{slot.id}: {refused}")
+            self.client_notes.append(f"{slot.id}: {refused}")
             return refused
         except NetError as error:
             # A refusal that the request itself may have provoked says nothing about the provider's health.
@@ -239,7 +239,7 @@ class Generation:
             if not isinstance(error, ProviderRefused) or not error.status:
                 ended = {TimedOut: "timeout", Unreachable: "unreachable"}.get(type(error), "broken")
                 self._note(slot, ended, started, detail=str(error))
-            self.told.append(conceal(slot, public_message(slot.id, error)))
+            self.client_notes.append(conceal(slot, public_message(slot.id, error)))
             return error
         finally:
             if not reported and probe:
@@ -300,29 +300,29 @@ class Generation:
             with suppress(NetError):
                 raw = await upstream.read(Deadline.after(deadline.within(ERROR_S)))
         refusal = read_refusal(status, raw[:ERROR_BYTES])
-        verdict = self._judge(slot, refusal)
-        if verdict.ends == "here":
+        rule = self._rule_for(slot, refusal)
+        if rule.ends == "here":
             return _concealed(refusal, slot)
         wait = read_retry_after(upstream.headers.get("retry-after", ""))
         if wait is not None:
             self.retry_after_s = wait if self.retry_after_s is None else min(wait, self.retry_after_s)
         detail = f"{slot.id} answered {status}" + (f" ({refusal.code})" if refusal.code is not None else "")
         self._note(slot, "status", started, status=status, detail=detail)
-        raise ProviderRefused(detail, verdict.counts, status, wait)
+        raise ProviderRefused(detail, rule.counts, status, wait)
 
-    def _judge(self, slot: Slot, refusal: Refusal) -> StatusRule:
-        verdict = judge(refusal, slot.model)
-        if verdict.ends == "next" and refusal.is_told and judge(refusal, slot.model, names=True).ends == "here":
-            return judge(refusal, slot.model, names=names_something(self.request.fields))
-        return verdict
+    def _rule_for(self, slot: Slot, refusal: Refusal) -> StatusRule:
+        rule = rule_for(refusal, slot.model)
+        if rule.ends == "next" and refusal.is_told and rule_for(refusal, slot.model, names=True).ends == "here":
+            return rule_for(refusal, slot.model, names=names_something(self.request.fields))
+        return rule
 
     def _error_inside(self, slot: Slot, raw: bytes, detail: str) -> Refusal:
         """An error inside an answer of status 200: a Refusal if the request caused it, else raised."""
         refusal = read_refusal(200, raw[:ERROR_BYTES])
-        verdict = self._judge(slot, refusal)
-        if verdict.ends == "here":
+        rule = self._rule_for(slot, refusal)
+        if rule.ends == "here":
             return _concealed(refusal, slot)
-        raise ProviderRefused(detail, verdict.counts)
+        raise ProviderRefused(detail, rule.counts)
 
     def _read_whole(self, completion: Completion, raw: bytes) -> Completion | Refusal:
         slot = completion.slot

@@ -139,7 +139,7 @@ def _status_of(refusal: Refusal) -> int:
     return 500
 
 
-def judge(refusal: Refusal, model: str, *, names: bool = False) -> StatusRule:
+def rule_for(refusal: Refusal, model: str, *, names: bool = False) -> StatusRule:
     """Whose fault a refusal is. `names`: the request refers to something only this provider has."""
     status = refusal.status
     found = STATUSES.get(status, _OTHER_4XX if 400 <= status < 500 else _OTHER)

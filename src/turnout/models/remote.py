@@ -21,7 +21,7 @@ from turnout.net.deadline import Deadline
 from turnout.net.egress import Egress, Proxy
 
 from .embed import find_embedder
-from .refusal import NoAnswer, judge, read_refusal
+from .refusal import NoAnswer, read_refusal, rule_for
 from .slot import Slot, Slots
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class RemoteEmbeds(Embeds):
             async with await client.open(request, deadline.left) as response:
                 raw = await response.read(deadline, ANSWER_BYTES)
                 if response.status != 200:
-                    counts = judge(read_refusal(response.status, raw), slot.model).counts
+                    counts = rule_for(read_refusal(response.status, raw), slot.model).counts
                     raise NoAnswer(f"{slot.id} answered {response.status}")
             answered = True
         except NetError as error:

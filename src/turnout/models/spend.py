@@ -16,7 +16,7 @@ from .output import max_output_tokens, thinks_silently
 from .price import MILLION, context_of, prices_of
 from .provider import limit_field
 from .slot import Slot
-from .wire.format import decoded, most_tokens
+from .wire.format import most_tokens, read_member
 from .wire.value import ModelRequest
 
 # Instructions for using tools, which a provider adds (Anthropic's have up to 700).
@@ -113,7 +113,7 @@ def additions(request: ModelRequest, slot: Slot, limit: Bound) -> dict[str, obje
     if limit.added or (field == "max_tokens" and request.wire == "openai-chat" and field not in request.fields):
         added[field] = limit.limit
     if request.wire == "openai-chat" and request.stream and not request.wants_usage:
-        theirs = decoded(request.fields, "stream_options", dict[str, Raw], {})
+        theirs = read_member(request.fields, "stream_options", dict[str, Raw], {})
         added["stream_options"] = {**theirs, "include_usage": True}
     return added
 

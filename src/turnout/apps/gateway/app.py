@@ -271,7 +271,7 @@ def _failure(error: Refusal | None, generation: Generation) -> Refused:
     if error is not None:
         message = error.message or "the provider refused the request without saying why"
         return Refused(error.status, "invalid_request_error", message)
-    tried = "; ".join(generation.told)
+    tried = "; ".join(generation.client_notes)
     if {attempt.status for attempt in generation.attempts} == {429}:
         message = f"every model is busy: {tried}"
         return Refused(429, "rate_limit_exceeded", message, retry_after_s=generation.retry_after_s)

@@ -13,7 +13,7 @@ from turnout.apps.app import Answer, Call, Route, answer
 from turnout.apps.request import invalid, read_body, stream_events, wants_events
 from turnout.core.aside import aside
 from turnout.core.errors import Refused
-from turnout.models.wire.format import told
+from turnout.models.wire.format import short_message
 
 from .ask import SESSION, NotAnswered, StudyQuestion
 from .image import MOST_BYTES, PageImage
@@ -117,7 +117,7 @@ def _form(parts: dict[str, bytes]) -> StudyBody:
     try:
         return msgspec.convert(fields, StudyBody)
     except msgspec.ValidationError as error:
-        raise invalid(told(error)) from None
+        raise invalid(short_message(error)) from None
 
 
 def _decoding(image: str) -> PageImage:

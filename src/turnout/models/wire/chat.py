@@ -14,7 +14,7 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 from turnout.models.refusal import Refusal
 
-from .format import UNREADABLE, Format, Name, UsageNames, Used, decoded, mentions, prepare, text_at, words_of
+from .format import UNREADABLE, Format, Name, UsageNames, UsageSoFar, mentions, prepare, read_member, text_at, words_of
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, StopReason, ToolOffer
 
@@ -80,7 +80,7 @@ class OpenAIFormat(Format):
     """The common part of OpenAI's two formats."""
 
     def surcharge(self, fields: Mapping[str, Raw], parts: Sequence[MessagePart]) -> str:
-        tier = decoded(fields, "service_tier", str, "auto")
+        tier = read_member(fields, "service_tier", str, "auto")
         faster = "" if tier in TIERS else f"service_tier {tier[:40]!r}"
         return next((part.name for part in parts if part.kind == "audio"), faster)
 
@@ -90,8 +90,8 @@ class OpenAIFormat(Format):
 
 class ChatFormat(OpenAIFormat):
     wire: Wire = "openai-chat"
-    said = ("messages", list[ChatMessage])
-    needed = "a chat completion needs at least one message"
+    messages_member = ("messages", list[ChatMessage])
+    missing_error = "a chat completion needs at least one message"
     input = ("messages", "tools", "functions", "response_format", "tool_choice")
     limits = ("max_completion_tokens", "max_tokens")
     unpriced = ("audio", "prediction", "search_parameters", "web_search_options", "plugins", "models", "extra_body")
@@ -103,11 +103,11 @@ class ChatFormat(OpenAIFormat):
         request = super().read_terms(request, marked)
         if "stream_options" not in request.fields:
             return request
-        options = decoded(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
+        options = read_member(request.fields, "stream_options", ChatStreamOptions, ChatStreamOptions())
         return replace(request, wants_usage=options.include_usage is True)
 
-    def read_messages(self, said: list[ChatMessage], system: None) -> list[Message]:
-        return [_message(one) for one in said]
+    def read_messages(self, sent: list[ChatMessage], system: None) -> list[Message]:
+        return [_message(one) for one in sent]
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
         effort = bytes(fields.get("reasoning_effort", b"null"))
@@ -121,8 +121,8 @@ class ChatFormat(OpenAIFormat):
         tools: Sequence[ToolOffer] = (),
         temperature: float = 0,
     ) -> dict[str, Any]:
-        said = [one for message in messages for one in _write_message(message)]
-        fields: dict[str, Any] = {"messages": said, "max_tokens": max_tokens, "temperature": temperature}
+        sent = [one for message in messages for one in _write_message(message)]
+        fields: dict[str, Any] = {"messages": sent, "max_tokens": max_tokens, "temperature": temperature}
         fields["stream"] = False
         if tools:
             forms = ({"name": tool.name, "description": tool.description, "parameters": tool.schema} for tool in tools)
@@ -171,7 +171,7 @@ class ChatFormat(OpenAIFormat):
         head = _head(ident, model) | {"object": "chat.completion"}
         return msgspec.json.encode({**head, "choices": choices, "usage": _usage(usage)})
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: UsageSoFar) -> Iterator[bytes]:
         head = _head(ident, model) | {"object": "chat.completion.chunk"}
         opening: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         for delta in chain(opening, ({"content": one} for one in pieces), ({},)):

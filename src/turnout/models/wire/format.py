@@ -33,7 +33,7 @@ NAME_CHARACTERS = 512
 # The longest decoder error that is shown: it quotes what it found, however long that is.
 ERROR_CHARACTERS = 300
 Name = Annotated[str, Meta(max_length=NAME_CHARACTERS)]
-Used = Callable[[], Usage]
+UsageSoFar = Callable[[], Usage]
 """Returns the usage of an answer so far."""
 # A larger number of tokens or answers is a mistake; the provider decides about smaller ones.
 Count = Annotated[int, Meta(ge=-1_000_000_000, le=1_000_000_000)]
@@ -83,9 +83,9 @@ class Format:
     """Reads and writes one wire format. Subclasses give the names of its members and the type of its messages."""
 
     wire: Wire
-    said: tuple[str, Any]
+    messages_member: tuple[str, Any]
     """The member that holds the messages, and the type it must have."""
-    needed: str
+    missing_error: str
     """The error for a request without it."""
     may_be_empty: bool = False
     """It may be present and empty."""
@@ -112,8 +112,8 @@ class Format:
     def read(self, body: bytes) -> ModelRequest:
         """A request; raises Refused for one that no provider would accept."""
         fields = read_members(body)
-        said = self._read_said(fields)
-        messages = self.read_messages(said, decoded(fields, *self.system) if self.system is not None else None)
+        sent = self._read_messages_member(fields)
+        messages = self.read_messages(sent, read_member(fields, *self.system) if self.system is not None else None)
         turns = tuple([Turn(message.role, words(message)) for message in messages if message.role])
         check_text(turns, 413)
         model = name_in(fields, "model")
@@ -130,7 +130,7 @@ class Format:
             fields=fields,
             messages=tuple(messages),
             turns=turns,
-            stream=decoded(fields, "stream", bool, False),
+            stream=read_member(fields, "stream", bool, False),
             fresh=self.is_fresh(messages),
             conversation=_conversation(name_in(fields, "prompt_cache_key"), turns),
             tokens=size // TOKEN_CHARACTERS + len(images) * IMAGE_TOKENS,
@@ -146,7 +146,7 @@ class Format:
         """The request with everything beside its text: tools, and members with a price of their own. `marked` are its
         parts that are more than text."""
         fields = request.fields
-        tools: list[Tool] = decoded(fields, "tools", list[Tool], [])
+        tools: list[Tool] = read_member(fields, "tools", list[Tool], [])
         check_count("tools", len(tools), TOOLS)
         return replace(
             request,
@@ -160,17 +160,17 @@ class Format:
             unpriced=mentions(fields, self.unpriced) or self.surcharge(fields, marked),
         )
 
-    def _read_said(self, fields: Mapping[str, Raw]) -> Any:
-        name, kind = self.said
-        said = decoded(fields, name, kind)
-        if name not in fields or not (said or self.may_be_empty):
-            raise Refused(400, "invalid_request_error", f"{name}: {self.needed}")
-        if isinstance(said, list):
-            check_count(self.items, len(said), MESSAGES)
-        return said
+    def _read_messages_member(self, fields: Mapping[str, Raw]) -> Any:
+        name, kind = self.messages_member
+        sent = read_member(fields, name, kind)
+        if name not in fields or not (sent or self.may_be_empty):
+            raise Refused(400, "invalid_request_error", f"{name}: {self.missing_error}")
+        if isinstance(sent, list):
+            check_count(self.items, len(sent), MESSAGES)
+        return sent
 
-    def read_messages(self, said: Any, system: Any) -> list[Message]:
-        """The messages in the decoded members `said` and `system`, each None if it is null or missing."""
+    def read_messages(self, sent: Any, system: Any) -> list[Message]:
+        """The messages in the decoded members `sent` and `system`, each None if it is null or missing."""
         raise NotImplementedError
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
@@ -231,7 +231,7 @@ class Format:
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         raise NotImplementedError
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: UsageSoFar) -> Iterator[bytes]:
         """The events of a streamed response. A piece is taken from the iterator when its event is, and `used` is called
         when the usage is written: the input at the beginning, the output at the end."""
         raise NotImplementedError
@@ -260,10 +260,10 @@ def read_members(body: bytes) -> dict[str, Raw]:
     try:
         return _members.decode(body)
     except UNREADABLE as error:
-        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {told(error)}") from None
+        raise Refused(400, "invalid_request_error", f"the body is not a JSON object: {short_message(error)}") from None
 
 
-def decoded(fields: Mapping[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
+def read_member(fields: Mapping[str, Raw], name: str, kind: Any, default: Any = None) -> Any:
     """One member, of the type it must have."""
     raw = fields.get(name)
     if raw is None or (len(raw) == 4 and bytes(raw) == b"null"):
@@ -271,10 +271,10 @@ def decoded(fields: Mapping[str, Raw], name: str, kind: Any, default: Any = None
     try:
         return _decoder(kind).decode(raw)
     except UNREADABLE as error:
-        raise Refused(400, "invalid_request_error", f"{name}: {told(error)}") from None
+        raise Refused(400, "invalid_request_error", f"{name}: {short_message(error)}") from None
 
 
-def told(error: Exception) -> str:
+def short_message(error: Exception) -> str:
     """A decoder's error, shortened: it may quote a long value."""
     message = str(error)
     return message if len(message) <= ERROR_CHARACTERS else f"{message[:ERROR_CHARACTERS]}…"
@@ -282,7 +282,7 @@ def told(error: Exception) -> str:
 
 def name_in(fields: Mapping[str, Raw], name: str) -> str:
     """A member that names something; empty if it is not there."""
-    found: str = decoded(fields, name, str, "")
+    found: str = read_member(fields, name, str, "")
     if len(found) > NAME_CHARACTERS:
         why = f"{name}: a name of {len(found):,} characters; at most {NAME_CHARACTERS} are taken"
         raise Refused(400, "invalid_request_error", why)
@@ -312,7 +312,7 @@ def check_text(turns: Iterable[Turn], status: int) -> None:
 def most_stated(fields: Mapping[str, Raw], names: Sequence[str]) -> int | None:
     """The largest number of tokens or answers in these members; None if there is none above zero. The provider refuses
     such a number, and it must not make a call look cheap."""
-    return max([0, *[decoded(fields, name, Count, 0) for name in names if name in fields]]) or None
+    return max([0, *[read_member(fields, name, Count, 0) for name in names if name in fields]]) or None
 
 
 def mentions(fields: Mapping[str, Raw], names: Sequence[str]) -> str:

@@ -18,12 +18,12 @@ from .format import (
     UNREADABLE,
     Format,
     Name,
-    Used,
+    UsageSoFar,
     count_at,
-    decoded,
     mentions,
     prepare,
     read_data_url,
+    read_member,
     text_at,
     words_of,
     write_event,
@@ -127,8 +127,8 @@ prepare(list[AnthropicMessage], str | list[Block], BlockType)
 
 class MessagesFormat(Format):
     wire: Wire = "anthropic-messages"
-    said = ("messages", list[AnthropicMessage])
-    needed = "at least one message is required"
+    messages_member = ("messages", list[AnthropicMessage])
+    missing_error = "at least one message is required"
     system = ("system", str | list[Block])
     input = ("messages", "system", "tools", "output_format", "output_config")
     unpriced = ("speed", "inference_geo")
@@ -149,9 +149,9 @@ class MessagesFormat(Format):
             return "context_management"
         return "" if all(edit.type.startswith("clear_") for edit in edits) else "context_management"
 
-    def read_messages(self, said: list[AnthropicMessage], system: str | list[Block] | None) -> list[Message]:
+    def read_messages(self, sent: list[AnthropicMessage], system: str | list[Block] | None) -> list[Message]:
         opening = [Message("system", _parts(system))] if system else []
-        return opening + [Message(message.role, _parts(message.content)) for message in said]
+        return opening + [Message(message.role, _parts(message.content)) for message in sent]
 
     def is_fresh(self, messages: Sequence[Message]) -> bool:
         """Whether the last message has the user's words. A client may add instructions after it, and notes of its own
@@ -163,7 +163,7 @@ class MessagesFormat(Format):
         return last.role == "user" and bool(texts)
 
     def thinks(self, fields: Mapping[str, Raw]) -> bool:
-        asked: BlockType = decoded(fields, "thinking", BlockType, BlockType("disabled"))
+        asked: BlockType = read_member(fields, "thinking", BlockType, BlockType("disabled"))
         return asked.type != "disabled"
 
     def write_request(
@@ -229,7 +229,7 @@ class MessagesFormat(Format):
         stop = {"stop_reason": "end_turn", "stop_sequence": None, "usage": told}
         return msgspec.json.encode({**_head(ident, model), "content": [{"type": "text", "text": text}], **stop})
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: UsageSoFar) -> Iterator[bytes]:
         told = {"input_tokens": used().input_tokens, "output_tokens": 1}
         start = {"stop_reason": None, "stop_sequence": None, "usage": told}
         yield write_event("message_start", message={**_head(ident, model), "content": [], **start})

@@ -14,7 +14,7 @@ from turnout.models.price import Usage
 from turnout.models.provider import Wire
 
 from .chat import OpenAIFormat, OpenAIPart, error_object, read_content
-from .format import Name, Used, mentions, name_in, prepare, text_at, words_of, write_event
+from .format import Name, UsageSoFar, mentions, name_in, prepare, text_at, words_of, write_event
 from .sse import SseEvent
 from .value import Delta, Message, MessagePart, ModelRequest, ModelResponse, PartKind, Sign, StopReason
 
@@ -73,8 +73,8 @@ prepare(str | list[Item])
 
 class ResponsesFormat(OpenAIFormat):
     wire: Wire = "openai-responses"
-    said = ("input", str | list[Item])
-    needed = "a response needs some"
+    messages_member = ("input", str | list[Item])
+    missing_error = "a response needs some"
     may_be_empty = True
     items = "input items"
     system = ("instructions", str)
@@ -92,8 +92,8 @@ class ResponsesFormat(OpenAIFormat):
             return replace(request, is_unsized=is_unsized)
         return replace(request, is_unsized=is_unsized, follows=True, bound=True, conversation=follows)
 
-    def read_messages(self, said: str | list[Item] | None, system: str | None) -> list[Message]:
-        items = said if isinstance(said, list) else [Item(role="user", content=said or "")]
+    def read_messages(self, sent: str | list[Item] | None, system: str | None) -> list[Message]:
+        items = sent if isinstance(sent, list) else [Item(role="user", content=sent or "")]
         opening = [Message("system", (MessagePart(text=system),))] if system else []
         return opening + [_message(item) for item in items]
 
@@ -115,13 +115,13 @@ class ResponsesFormat(OpenAIFormat):
         if not name or not data:
             return Delta(sign, so_far)
         piece = _event.decode(data)
-        said = piece.delta if name.endswith(b".delta") else None
-        tokens = words_of(said)
+        sent = piece.delta if name.endswith(b".delta") else None
+        tokens = words_of(sent)
         usage = so_far.before(tokens)
         head = _head.decode(piece.response)
         if head is not None:
             usage = self.read_usage(head.usage, usage) or usage
-        text = text_at(said) if name == b"response.output_text.delta" else ""
+        text = text_at(sent) if name == b"response.output_text.delta" else ""
         if head is None:
             return Delta(sign, usage, text, tokens)
         stop = _stop(head.incomplete_details, calls=b'"function_call"' in data) if sign == "end" else None
@@ -130,7 +130,7 @@ class ResponsesFormat(OpenAIFormat):
     def write_response(self, ident: str, model: str, text: str, usage: Usage) -> bytes:
         return msgspec.json.encode(_whole(ident, model, text, usage))
 
-    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[bytes]:
+    def write_stream(self, ident: str, model: str, pieces: Iterable[str], used: UsageSoFar) -> Iterator[bytes]:
         for number, (name, fields) in enumerate(_events(ident, model, pieces, used)):
             yield write_event(name, sequence_number=number, **fields)
 
@@ -140,7 +140,7 @@ class ResponsesFormat(OpenAIFormat):
         return write_event("error", **flat, error=error_object(kind, message, decision))
 
 
-def _events(ident: str, model: str, pieces: Iterable[str], used: Used) -> Iterator[tuple[str, dict[str, Any]]]:
+def _events(ident: str, model: str, pieces: Iterable[str], used: UsageSoFar) -> Iterator[tuple[str, dict[str, Any]]]:
     begun = _whole(ident, model, "", used()) | {"status": "in_progress", "output": [], "usage": None}
     (item,) = _whole(ident, model, "", used())["output"]
     place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
