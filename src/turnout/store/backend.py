@@ -6,6 +6,7 @@ all.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -21,7 +22,7 @@ from turnout.core.errors import StoreError
 
 from . import sql
 from .migrate import LOG, AppliedMigration, Migration, migrations, pending
-from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow, now_ms
+from .row import BreachRow, DecisionRow, OutcomeRow, ProfileRow, ReplyRow, Row, SpendRow
 
 Value = str | int | float | bool | bytes | None
 Values = Mapping[str, Value]
@@ -153,7 +154,7 @@ class Backend(ABC):
                 for statement in step.statements:
                     changes.connection.execute(statement)
                 applied = AppliedMigration(step.number, step.name, step.checksum)._asdict()
-                changes.change(sql.ADD_APPLIED, applied | {"applied_ms": now_ms()})
+                changes.change(sql.ADD_APPLIED, applied | {"applied_ms": time.time_ns() // 1_000_000})
         return steps
 
     def migrating(self) -> AbstractContextManager[Transaction]:
@@ -184,5 +185,5 @@ def _begin_of_hour(hour: int) -> str:
 def late_hours(records: Iterable[Record]) -> list[int]:
     """The hours of these decisions and outcomes that are over, sorted: all writers mark them in the same order."""
     # Their first column is the decision's id, which begins with its time; hardly any is late.
-    now = _begin_of_hour(now_ms() // HOUR_MS)
+    now = _begin_of_hour(time.time_ns() // 1_000_000 // HOUR_MS)
     return sorted({hour_of(id_ms(row[0])) for row in records if row[0] < now})

@@ -121,8 +121,7 @@ class Application:
             if (match := pattern.match(path)) is not None:
                 routes, params = those, match.groupdict()
         if routes is None:
-            lists = "" if self.admin else " (see /openapi.json)"
-            raise Refused(404, "not_found_error", f"no such path: {path[:200]!r}{lists}")
+            raise Refused(404, "not_found_error", "no such path (/openapi.json of the public listener has a list)")
         is_socket = scope["type"] == "websocket"
         if SOCKET in routes and not is_socket:
             raise Refused(426, "invalid_request_error", "this path is a WebSocket: connect to it with ws:// or wss://")

@@ -70,11 +70,13 @@ def header_map(headers: Sequence[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 # A name, an IPv4 address, or an IPv6 address in brackets; then perhaps a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:]*:[0-9a-f:.]*)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+# At most 253 characters of a name, and six of a port.
+HOST_CHARACTERS = 259
 
 
 def host_name(host: str) -> str:
     """The name in a Host header, without its port; empty for a malformed one."""
-    match = _HOST.fullmatch(host)
+    match = _HOST.fullmatch(host) if len(host) <= HOST_CHARACTERS else None
     return (match[1] or match[2]).casefold() if match is not None else ""
 
 
