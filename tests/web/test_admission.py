@@ -8,7 +8,7 @@ from turnout.core.errors import Refused
 from turnout.web.admission import LEAST, MOMENT, Admission
 
 
-def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.012) -> Admission:
+def admission(limit: int = 100, waiting: int = 0, lag_s: float = 0.01) -> Admission:
     return Admission(limit, waiting, wait_s=0.05, lag_s=lag_s)
 
 
@@ -43,7 +43,7 @@ def test_room_shrinks_to_what_one_core_does_and_grows_back() -> None:
     assert room.room == 100
 
 
-@pytest.mark.parametrize(("late_s", "left"), [(0.013, 92), (0.02, 60), (0.04, 50), (3.0, 50)])
+@pytest.mark.parametrize(("late_s", "left"), [(0.011, 91), (0.015, 67), (0.03, 50), (3.0, 50)])
 def test_room_shrinks_by_how_late_the_loop_is(late_s: float, left: int) -> None:
     room = admission()
     room.active, room.lag = 100, late_s

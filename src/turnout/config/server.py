@@ -46,7 +46,7 @@ class ServerSettings(Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """How long a request waits for its turn; a client that is told soon can go elsewhere."""
     drain_s: Seconds = 30.0
     """What running requests get when the server is told to stop."""
-    lag_s: Seconds = 0.012
+    lag_s: Seconds = 0.01
     """Fewer requests are admitted while the event loop is this far behind."""
 
     @property
