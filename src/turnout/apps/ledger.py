@@ -325,7 +325,7 @@ async def decide(router: Router, query: Query, caller: Caller, slots: Slots, sto
     except asyncio.CancelledError:
         budget.settle(0.0, held_usd)
         if store is not None and caller.key_id and held_usd:
-            # Not awaited even in `strict`, as an outcome is not: nobody is answered.
+            # Not awaited even in `strict`, as an outcome is not: there is no answer that depends on it.
             store.journal.post(spending(new_id(), caller.key_id, held_usd))
         raise
     finally:

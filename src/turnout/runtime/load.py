@@ -91,7 +91,7 @@ def learn_router(
 
 
 def embedder_for_training(choice: EmbedderChoice, config: str | None) -> Embeds | None:
-    """The embedder that was chosen on the command line."""
+    """The embedder to train with, by its name in a call or on the command line."""
     from turnout.models.embed import find_embedder
     from turnout.models.slot import load_slots
 
